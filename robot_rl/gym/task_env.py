@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
-from numbers import Integral
+from functools import partial
 from typing import Any, SupportsFloat
 
 import gymnasium
 import numpy as np
-from gymnasium.utils import EzPickle
 
 from robot_rl.config.load import load_config
 from robot_rl.env.registry import make_workcell
@@ -22,7 +21,7 @@ RENDER_SIZE = (240, 320)
 """Height and width of a rendered picture [px]."""
 
 
-class TaskEnv(gymnasium.Env[dict[str, np.ndarray], np.ndarray], EzPickle):
+class TaskEnv(gymnasium.Env[dict[str, np.ndarray], np.ndarray]):
     """A task of a robot arm, registered as `robot_rl/<task>-v0`.
 
     Observations are a `Dict`: `state/<what>` vectors in SI units, float32, and with `obs="pixels"` also
@@ -64,8 +63,8 @@ class TaskEnv(gymnasium.Env[dict[str, np.ndarray], np.ndarray], EzPickle):
         render_mode: str | None = None,
         render_camera: str | None = None,
     ) -> None:
-        EzPickle.__init__(
-            self,
+        self._again = partial(
+            TaskEnv,
             task,
             obs,
             cameras=cameras,
@@ -81,7 +80,7 @@ class TaskEnv(gymnasium.Env[dict[str, np.ndarray], np.ndarray], EzPickle):
             raise ConfigError(f"obs={obs!r}: valid are {' and '.join(OBSERVATIONS)}")
         if render_mode not in (None, *self.metadata["render_modes"]):
             raise ConfigError(f"render_mode={render_mode!r}: valid are None and {self.metadata['render_modes']}")
-        if isinstance(image_size, bool) or not isinstance(image_size, Integral) or image_size < 1:
+        if isinstance(image_size, bool) or not isinstance(image_size, int | np.integer) or image_size < 1:
             raise ConfigError(f"image_size={image_size!r}: expected a number of pixels of at least 1")
         self._task, options = task, _options(settings, self.SECTIONS)
         self._cell = make_workcell(task, options)
@@ -109,6 +108,10 @@ class TaskEnv(gymnasium.Env[dict[str, np.ndarray], np.ndarray], EzPickle):
         """The task in one sentence."""
         self.max_episode_steps = spec.max_steps
         """Steps until an episode is truncated."""
+
+    def __reduce__(self) -> tuple[Callable[[], TaskEnv], tuple[()]]:
+        """Have copies and what is unpickled made anew, since a simulation cannot be copied."""
+        return self._again, ()
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
