@@ -93,7 +93,7 @@ class Guest:
         return {
             "steps": None if limit is None else -(-limit // self._repeat),
             "period": None if period is None else period * self._repeat,
-            "frames": "rgb_array" in self.env.metadata.get("render_modes", ()),
+            "frames": "rgb_array" in (self.env.metadata.get("render_modes") or ()),
             "expert": self._expert is not None,
             "info": sorted(map(str, info)),
             "success": any(key in info for key in self._success),

@@ -86,6 +86,7 @@ class GymnasiumEnvironment:
 
     Raises:
         SpecError: if observations or actions are of a kind that is not supported.
+        EnvironmentFailedError: if it has no spaces, or fails in its first step.
         ConfigError: if the environment declares no step limit and `config` does not either.
         UnknownNameError: if there is no camera of that name.
     """
@@ -105,10 +106,11 @@ class GymnasiumEnvironment:
             Guest(env, success=config.success, repeat=config.action_repeat) if isinstance(env, gymnasium.Env) else env
         )
         self._name = name
-        self._actions = make_action_layout(self._guest.action_space, name, discrete_gripper=config.discrete_gripper)
+        observation_space, action_space = self._ask("its spaces", self._spaces)
+        self._actions = make_action_layout(action_space, name, discrete_gripper=config.discrete_gripper)
         facts = self._ask("its first step", self._guest.facts)
         self._layout = ObservationLayout(
-            self._guest.observation_space,
+            observation_space,
             name,
             cameras=cameras,
             image_size=image_size,
@@ -274,6 +276,9 @@ class GymnasiumEnvironment:
         if config.return_range is not None:
             return config.return_range
         return (0.0, config.reward_scale) if self._sparse and self._success_ends else None
+
+    def _spaces(self) -> tuple[gymnasium.Space[Any], gymnasium.Space[Any]]:
+        return self._guest.observation_space, self._guest.action_space
 
     def _stamp(self, index: int) -> int:
         return round(index * self.environment_spec.control_period * NS_PER_S)

@@ -118,6 +118,10 @@ class ObservationLayout:
         if self._drawn:
             self.specs[IMAGE_PREFIX + RENDERED] = self._image_spec()
         if not self.specs:
+            if not self.cameras:
+                raise SpecError(
+                    f"{name}: its observation is {space}, of which nothing is observed; a policy needs some"
+                )
             chosen = f"--obs pixels --set encoder.cameras='{list(self.cameras)}'"
             raise SpecError(f"{name}: no state is observed; learn from pixels, and choose the cameras ({chosen})")
 
@@ -174,12 +178,17 @@ class ObservationLayout:
         Raises:
             SpecError: if it is one beyond doubt.
         """
-        if not isinstance(leaf, spaces.Box) or leaf.dtype != np.uint8 or len(leaf.shape) < 3:
+        if not isinstance(leaf, spaces.Box) or len(leaf.shape) < 3:
             return
         side = sorted(leaf.shape)[-2]
         if side < _LEAST_SIDE:
             return
-        looks = f"{self._name}: {key} is uint8 of shape {leaf.shape}, which looks like a picture"
+        looks = f"{self._name}: {key} is {leaf.dtype} of shape {leaf.shape}, which looks like a picture"
+        if leaf.dtype != np.uint8:
+            if side >= _CLEAR_SIDE and {leaf.shape[0], leaf.shape[-1]} & {*_CHANNELS}:
+                cure = "a picture is uint8: wrap it, so that it returns such; or hide it (environment.hidden)"
+                logger.warning("%s, and is observed as a vector; %s", looks, cure)
+            return
         cure = (
             "a picture has 1, 3 or 4 channels: wrap it into pictures of such; if it is a vector, name it "
             f"{key} or make it float32; or hide it (environment.hidden)"

@@ -46,7 +46,11 @@ def add_command(commands: Any, make: MakeParser) -> None:
         help="judge this rule with this threshold on all episodes, instead, e.g. doubt=0.5",
     )
     parser.add_argument(
-        "--lead", type=float, default=2.0, metavar="S", help="a call counts if it comes this long before the end"
+        "--lead",
+        type=float,
+        default=2.0,
+        metavar="S",
+        help="a call counts if it comes this long before the end (default: 2)",
     )
 
 

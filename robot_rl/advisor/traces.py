@@ -37,7 +37,8 @@ def read_traces(run: Path, store: Path) -> tuple[list[tuple[ValueTrace, bool]], 
         The traces, and the control period [s].
 
     Raises:
-        DataError: if the store is of another task, or lacks what the policy observes.
+        DataError: if the store is of another task, lacks what the policy observes, or has no episode to judge by; or if
+            nothing can be predicted of this run, as its task has no success, or its critics have learned nothing.
         RobotRLError: if the run cannot be read.
     """
     config = RunDirectory.read_config(run)
@@ -48,17 +49,29 @@ def read_traces(run: Path, store: Path) -> tuple[list[tuple[ValueTrace, bool]], 
         env = stack.enter_context(deployment.environment(config.task, observed))
         base = stack.enter_context(open_base(config, env, run))
         spec = env.environment_spec
+        if not spec.success:
+            raise DataError(f"{run}: {config.task} judges no success, so no failure of it can be predicted")
         proposal = None if base is None or config.steers else spec.action_size
         perception = make_perception(env.observation_specs, config, proposal=proposal)
         learner = LocalLearner(spec, perception, config)
         learner.load_state_dict(checkpoint["learner"])
-        traces = []
+        traces: list[tuple[ValueTrace, bool]] = []
         for episode in _unassisted(store, config.task):
             if missing := sorted(env.observation_specs.keys() - episode.observations.keys()):
                 raise DataError(f"{store}: {episode.episode_id} lacks {', '.join(missing)}, which the policy observes")
             proposed = episode if base is None else base.with_proposals(episode)
             values = expected_share(_values(learner, proposed), spec)
+            if np.isnan(values).any():
+                raise DataError(
+                    f"{run}: it has no critics that have learned (algorithm.name={config.algorithm.name}, "
+                    f"{checkpoint['env_steps']} env steps); name a run of sac or iql, longer than its warm-up"
+                )
             traces.append((ValueTrace(values, spec.max_steps), bool(episode.facts.success)))
+        if not traces:
+            raise DataError(
+                f"{store} has no episode that the policy led alone, with a known outcome; record some: robot-rl eval "
+                f"{run} --episodes 300 --record STORE"
+            )
         return traces, spec.control_period
 
 

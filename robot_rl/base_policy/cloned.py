@@ -237,10 +237,15 @@ class ClonedPolicy(BasePolicy):
 
     def _load(self, state: Mapping[str, Any]) -> None:
         mine = {key: list(shape) for key, shape in self.spec.observations.items()}
-        if state["observations"] != mine or state["sees"] != self._sees:
+        then, now = (
+            {*(f"{key} {shape}" for key, shape in keys.items()), *([sees] if sees else [])}
+            for keys, sees in ((state["observations"], state["sees"]), (mine, self._sees))
+        )
+        if then != now:
             raise CheckpointError(
-                f"base {self.name} was trained with observations {state['observations']} {state['sees']}, here "
-                f"there are {mine} {self._sees}"
+                f"base {self.name} was trained with observations that are others here: then "
+                f"{', '.join(sorted(then - now)) or 'nothing more'}, now "
+                f"{', '.join(sorted(now - then)) or 'nothing more'}; train one for them: `robot-rl base train`"
             )
         try:
             self._network.load_state_dict(state["parameters"])

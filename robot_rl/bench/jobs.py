@@ -87,8 +87,7 @@ def play(
     Raises:
         ConfigError: before anything starts, if there are results of other jobs.
     """
-    for job in jobs:
-        job.check()
+    _check(jobs)
     waiting = [job for job in jobs if not job.finished]
     running: list[tuple[_J, ChildProcess]] = []
     failures: list[FailedJob[_J]] = []
@@ -119,12 +118,17 @@ def play(
     return failures
 
 
+def _check(jobs: Sequence[Job]) -> None:
+    for job in jobs:
+        job.check()
+
+
 def play_shown(jobs: Sequence[_J], at_a_time: int, name: str, unit: str) -> list[FailedJob[_J]]:
     """Play all jobs with a progress display; see `play`.
 
     Args:
         jobs: All jobs.
-        at_a_time: Processes at a time.
+        at_a_time: Processes at a time; with 0 nothing is played, only checked that what there is belongs to these jobs.
         name: Of the benchmark, for people.
         unit: What the jobs are called, for people.
 
@@ -132,6 +136,9 @@ def play_shown(jobs: Sequence[_J], at_a_time: int, name: str, unit: str) -> list
         ConfigError: as `play`.
         InterruptedRunError: after Ctrl-C; the same command goes on.
     """
+    if at_a_time == 0:
+        _check(jobs)
+        return []
     stopped = False
 
     def stop() -> None:

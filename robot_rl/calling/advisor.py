@@ -86,6 +86,14 @@ class Advisor:
             self._over()
 
 
+def no_script(task: str) -> ConfigError:
+    """Return the error of a training in which only a script may take over, and there is none."""
+    return ConfigError(
+        f"intervention.call.only is for the scripted operator of a simulation in this process, and {task} has none "
+        "here; leave it out: a person decides whether to come"
+    )
+
+
 def make_advisor(
     config: CallConfig,
     env: Environment,
@@ -103,9 +111,9 @@ def make_advisor(
         config: By which rule, and how often.
         env: Whose scripted operator comes, if it has one that can be called.
         learner: Whose critics are asked.
-        count: Called with each call.
+        count: Called with each call that was made; one beyond the budget of the hour is none.
         show: Show a call to people; an empty text: it is over. Without any, and without a command, the script alone is
-            called.
+            called; where there is no script either, it is a line for whoever looks at the terminal.
         log: Writes a line that a person may see.
         command: The user's command line, which gets the call as its last argument; empty: none.
         env_steps: Returns the online steps of the training so far.
@@ -117,18 +125,17 @@ def make_advisor(
         return None
     script = env if isinstance(env, SupportsCalls) and env.can_be_called else None
     if config.only and script is None:
-        raise ConfigError(
-            f"intervention.call.only is for the scripted operator of a simulation in this process, and "
-            f"{env.environment_spec.name} has none here; leave it out: a person decides whether to come"
-        )
-    people = Caller(command, config.per_hour, log) if show or command else None
+        raise no_script(env.environment_spec.name)
+    people = Caller(command, config.per_hour, log) if show or command or script is None else None
 
     def call(reason: str) -> None:
-        count()
+        told = people is not None and people.call(reason)
+        if told:
+            tell(reason)
         if script is not None:
             script.call_for_help()
-        if people is not None and people.call(reason):
-            tell(reason)
+        if told or script is not None:
+            count()
 
     def tell(text: str) -> None:
         for one in show:

@@ -62,7 +62,7 @@ class Caller:
             self._log(f"not called, as there were {self._per_hour} calls within the hour: {message}")
             return False
         self._made.append(now)
-        if sys.stderr.isatty():
+        if sys.stderr is not None and sys.stderr.isatty():
             sys.stderr.write("\a")
         self._log(message)
         if self._command:
@@ -73,7 +73,13 @@ class Caller:
         name = self._command[0]
         try:
             done = subprocess.run(
-                [*self._command, message], capture_output=True, text=True, timeout=TIMEOUT_S, check=False
+                [*self._command, message],
+                stdin=subprocess.DEVNULL,  # the terminal's keys are for the operator
+                capture_output=True,
+                text=True,
+                errors="replace",
+                timeout=TIMEOUT_S,
+                check=False,
             )
         except (OSError, subprocess.TimeoutExpired) as error:
             self._log(f"{name} did not call: {error}")

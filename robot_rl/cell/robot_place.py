@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import logging
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from robot_rl.cell.robot_file import RobotFile, crop_facts
+from robot_rl.cell.robot_file import RobotFile, crop_facts, read_robot_file
 from robot_rl.cell.robot_workcell import RobotWorkcell
 from robot_rl.errors import ConfigError
 from robot_rl.run.deployment import Deployment
@@ -20,6 +20,38 @@ LOST_EPISODES = 5
 """How many episodes in a row may be lost because the robot does not answer, before the run ends."""
 ARE_JUDGES = ("classifier", "labels")
 """Values of `reward.kind` that decide about episodes without a person."""
+
+
+class RobotPlace(NamedTuple):
+    """Where a job on an arm takes place, and who assists.
+
+    Attributes:
+        robot: The robot file.
+        operator: A person, or None.
+        deployment: On the arm.
+    """
+
+    robot: RobotFile
+    operator: OperatorOptions | None
+    deployment: Deployment
+
+
+def judged_place(path: Path, task: str, reward: str, operator: OperatorOptions | None) -> RobotPlace:
+    """Return the place of a job whose episodes are judged.
+
+    Args:
+        path: The robot file.
+        task: Name of the task.
+        reward: `reward.kind` of the run.
+        operator: A person by the flags, or None.
+
+    Raises:
+        ConfigError: if the file is not valid, or nobody decides about episodes or makes the scene ready.
+    """
+    robot = read_robot_file(path.expanduser(), task)
+    operator = operator_of(robot, operator)
+    check_judged(robot, operator, reward)
+    return RobotPlace(robot, operator, robot_deployment(robot))
 
 
 def operator_of(robot: RobotFile, operator: OperatorOptions | None) -> OperatorOptions | None:

@@ -37,6 +37,10 @@ _CURES = dict.fromkeys((errno.ENAMETOOLONG, errno.ELOOP), "check the path") | {e
 """Cures of what the operating system finds wrong with a path as such."""
 
 
+class _UnwrittenError(Exception):
+    """The answer cannot be written, e.g. as the disk is full."""
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """Entry point of `robot-rl`; returns the exit code."""
     show_logs()
@@ -45,7 +49,6 @@ def main(argv: Sequence[str] | None = None) -> int:
         arguments.parser.refuse_unknown(unknown)
     try:
         code: int = arguments.command(arguments)
-        sys.stdout.flush()
     except InterruptedRunError as error:
         print(f"robot-rl: {printable_error(str(error))}", file=sys.stderr)
         return 130
@@ -56,8 +59,12 @@ def main(argv: Sequence[str] | None = None) -> int:
         print("robot-rl: stopped", file=sys.stderr)
         return 130
     except BrokenPipeError:  # the reader of the answer, e.g. `head`, has had enough
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _discard_answer()
         return 141
+    except _UnwrittenError as error:
+        _discard_answer()
+        print(f"robot-rl: all is done, but the answer cannot be written: {error}; send it elsewhere", file=sys.stderr)
+        return 1
     except OSError as error:
         if error.errno not in _CURES or error.filename is None:
             raise
@@ -139,7 +146,17 @@ def _print(reply: Reply, *, as_json: bool) -> None:
         text = printable_json(to_json(reply.answer))
     else:
         text = printable("\n".join(reply.lines))
-    print(text, end="\n" if text else "")
+    try:
+        print(text, end="\n" if text else "", flush=True)  # nothing where the caller has closed standard output
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        raise _UnwrittenError(error.strerror) from error
+
+
+def _discard_answer() -> None:
+    """Send what is left of the answer nowhere, or Python would fail at its end."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _completion(arguments: argparse.Namespace) -> Reply:

@@ -29,6 +29,11 @@ def check_consistent(config: TrainConfig, *, resumed: bool = False) -> None:
         )
     if config.intervention.call.only and config.intervention.call.rule == "none":
         raise ConfigError("intervention.call.only needs intervention.call.rule: nobody would ever take over")
+    if config.intervention.call.rule in ("value", "doubt") and config.algorithm.name == "bc" and not resumed:
+        raise ConfigError(
+            f"intervention.call.rule={config.intervention.call.rule} with algorithm.name=bc: it asks the critics, and "
+            "bc has none; set intervention.call.rule=time"
+        )
     if FAMILY_MARK in config.task:
         config.intervention.refuse(f"in {config.task} an expert takes over, as environment.takeovers says")
     if config.environment.takeovers and not config.environment.expert and not resumed:

@@ -91,13 +91,9 @@ def _robot(arguments: argparse.Namespace) -> Reply:
     if cell is None:
         check_task(config.task)
     else:
-        from robot_rl.cell.robot_file import read_robot_file
-        from robot_rl.cell.robot_place import check_judged, operator_of, robot_deployment
+        from robot_rl.cell.robot_place import judged_place
 
-        robot = read_robot_file(cell.expanduser(), config.task)
-        operator = operator_of(robot, operator)
-        check_judged(robot, operator, config.reward.kind)
-        place = robot_deployment(robot)
+        _, operator, place = judged_place(cell, config.task, config.reward.kind, operator)
     if (cell is not None or operator is not None) and not config.realtime:
         raise ConfigError(
             f"robot {arguments.name} has an arm or a person, who cannot act faster than real time: set realtime to "

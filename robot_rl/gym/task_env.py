@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any, SupportsFloat
 
 import gymnasium
@@ -30,6 +31,8 @@ class TaskEnv(gymnasium.Env[dict[str, np.ndarray], np.ndarray]):
 
     No OpenGL context is opened before the first `reset` with pixels, or the first `render`: a process that was forked
     from one that has a context hangs, and `AsyncVectorEnv` makes one environment before it forks.
+
+    A copy, and what is unpickled, is a new environment of the same arguments, before its first `reset`.
 
     Args:
         task: Name of the task.
@@ -60,18 +63,34 @@ class TaskEnv(gymnasium.Env[dict[str, np.ndarray], np.ndarray]):
         render_mode: str | None = None,
         render_camera: str | None = None,
     ) -> None:
+        self._again = partial(
+            TaskEnv,
+            task,
+            obs,
+            cameras=cameras,
+            image_size=image_size,
+            settings=settings,
+            render_mode=render_mode,
+            render_camera=render_camera,
+        )
+        for name, value in (("cameras", cameras), ("settings", settings)):
+            if isinstance(value, str):
+                raise ConfigError(f"{name}={value!r}: expected a list, [{value!r}]")
         if obs not in OBSERVATIONS:
             raise ConfigError(f"obs={obs!r}: valid are {' and '.join(OBSERVATIONS)}")
         if render_mode not in (None, *self.metadata["render_modes"]):
             raise ConfigError(f"render_mode={render_mode!r}: valid are None and {self.metadata['render_modes']}")
-        if isinstance(image_size, bool) or not isinstance(image_size, int) or image_size < 1:
+        if isinstance(image_size, bool) or not isinstance(image_size, int | np.integer) or image_size < 1:
             raise ConfigError(f"image_size={image_size!r}: expected a number of pixels of at least 1")
         self._task, options = task, _options(settings, self.SECTIONS)
         self._cell = make_workcell(task, options)
         spec = self._cell.task.spec
         if obs == "pixels":
             watched = spec.cameras if cameras is None else tuple(cameras)
-            options = replace(options, cameras=watched, image_size=(image_size, image_size), estimates=False)
+            if not watched:
+                known = f"name one of {', '.join(spec.cameras)}" if spec.cameras else f"task {task} has none"
+                raise ConfigError(f"obs='pixels' observes at least one camera; {known}")
+            options = replace(options, cameras=watched, image_size=(int(image_size), int(image_size)), estimates=False)
         elif cameras is not None:
             raise ConfigError("cameras are observed with obs='pixels'; set it, or leave cameras out")
         self._options = options
@@ -89,6 +108,10 @@ class TaskEnv(gymnasium.Env[dict[str, np.ndarray], np.ndarray]):
         """The task in one sentence."""
         self.max_episode_steps = spec.max_steps
         """Steps until an episode is truncated."""
+
+    def __reduce__(self) -> tuple[Callable[[], TaskEnv], tuple[()]]:
+        """Have copies and what is unpickled made anew, since a simulation cannot be copied."""
+        return self._again, ()
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
@@ -132,7 +155,7 @@ class TaskEnv(gymnasium.Env[dict[str, np.ndarray], np.ndarray]):
 
 def _options(settings: Sequence[str], sections: Sequence[str]) -> WorkcellOptions:
     for setting in settings:
-        if setting.partition(".")[0] not in sections:
+        if not isinstance(setting, str) or setting.partition(".")[0] not in sections:
             raise ConfigError(f"setting {setting!r}: expected key=value of one of the sections {', '.join(sections)}")
     config = load_config(None, list(settings))
     return WorkcellOptions(**{section: getattr(config, section) for section in sections})

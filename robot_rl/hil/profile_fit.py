@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 
 from robot_rl.data.interventions import interventions
-from robot_rl.data.schema import Episode
+from robot_rl.data.schema import STATE_PREFIX, Episode
 from robot_rl.data.store.layout import find_store
 from robot_rl.data.store.store import EpisodeStore
 from robot_rl.errors import DataError, UnknownNameError
@@ -99,7 +99,7 @@ def read_habits(run: Path, goal: str | None = None) -> Habits:
 
 def _distance(episode: Episode, goal: str | None) -> np.ndarray:
     """Return the distance to the goal before each step and after the last one [m], shape (T + 1,)."""
-    observed = episode.observations
+    observed = {key: rows for key, rows in episode.observations.items() if key.startswith(STATE_PREFIX)}
     if goal is not None and goal not in observed:
         raise UnknownNameError("observation", goal, sorted(observed))
     found = [key for key in observed if key.endswith(("_estimate", "/target", "/bin"))]
@@ -123,17 +123,20 @@ def estimates(habits: Habits) -> dict[str, Estimate]:
 
     `wait_s`: the quarter of the take-overs with the least wait waited less than this; later ones are second thoughts.
     `length_s`: mean length of a take-over. `useful`: share that helped (Wilson interval). `per_minute`: take-overs per
-    minute that the policy led. `watched`: share of episodes with a take-over, a lower bound of those watched.
+    minute that the policy led, of the episodes in which it led at all. `watched`: share of episodes with a take-over, a
+    lower bound of those watched.
     """
     found = {"wait_s": _estimate(habits.waits, _soonest)}
     if habits.lengths.size:
         found["length_s"] = _estimate(habits.lengths, np.mean)
     found["useful"] = _share(habits.useful)
-    rates, minutes = habits.counts, habits.policy_minutes
-    found["per_minute"] = Estimate(
-        _of_sums(rates, minutes), *_ratio_interval(rates, minutes, _of_sums), count=len(rates)
-    )
-    found["watched"] = _share(rates > 0)
+    shared = habits.policy_minutes > 0
+    if shared.any():
+        counts, minutes = habits.counts[shared], habits.policy_minutes[shared]
+        found["per_minute"] = Estimate(
+            _of_sums(counts, minutes), *_ratio_interval(counts, minutes, _of_sums), count=len(counts)
+        )
+    found["watched"] = _share(habits.counts > 0)
     return found
 
 

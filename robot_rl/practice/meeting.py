@@ -28,13 +28,17 @@ def check_tasks_meet(config: TrainConfig, tasks: Sequence[str], deployment: Depl
     """Let the operator do each task in simulation, and check that the next one can begin where it ended.
 
     Raises:
-        ConfigError: if one cannot begin, naming why, or the operator cannot do a task.
+        ConfigError: if one cannot begin, naming why, or the operator cannot do a task; or one is no task of an arm.
     """
     stage = Stage()
     place = replace(deployment, workcell=stage.workcell(deployment.workcell))
     options = workcell_options(replace(config, observations="state", realtime=False, processes=1))
     with contextlib.ExitStack() as stack:
         envs = {task: stack.enter_context(place.environment(task, options)) for task in tasks}
+        if others := [task for task in tasks if task not in stage.places]:
+            raise ConfigError(
+                f"{' and '.join(others)} cannot be practised: an environment of others begins each episode with a reset"
+            )
         if not all(isinstance(env, SupportsDemonstration) and env.can_demonstrate for env in envs.values()):
             logger.warning("nobody can demonstrate %s here, so it is not known whether they meet", " and ".join(tasks))
             return

@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from robot_rl.bench.suite.names import TUNING_SEEDS_FROM
+from robot_rl.bench.suite.names import TUNING_SEEDS_FROM, check_once
 from robot_rl.cli.parts.command import MakeParser, Reply, in_words, natural, positive
 from robot_rl.env.registry import check_task
 from robot_rl.errors import ConfigError
@@ -111,5 +111,5 @@ def _check_seeds(tuning: Sequence[int], test: Sequence[int]) -> None:
             f"seeds {wrong}: settings are chosen on seeds from {TUNING_SEEDS_FROM} on (--tuning-seeds), and tested on "
             "seeds below (--test-seeds)"
         )
-    if len(set(tuning)) < len(tuning) or len(set(test)) < len(test):
-        raise ConfigError("a seed is given twice")
+    check_once("--tuning-seeds", tuning)
+    check_once("--test-seeds", test)

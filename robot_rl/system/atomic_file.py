@@ -132,9 +132,11 @@ def append_row(path: Path, row: Mapping[str, Any]) -> None:
 def to_json(value: Any, *, indent: int | None = None) -> str:
     """Return JSON of plain values, numpy scalars and arrays, and paths.
 
-    JSON knows no NaN and no infinity: both become `null`, which reads "no finite number".
+    JSON knows no NaN and no infinity: both become `null`, which reads "no finite number". A byte of a file's name that
+    is no UTF-8 is escaped, and read back as it was.
     """
-    return json.dumps(_plain(value), indent=indent, ensure_ascii=False, allow_nan=False)
+    text = json.dumps(_plain(value), indent=indent, ensure_ascii=False, allow_nan=False)
+    return text.encode("utf-8", "backslashreplace").decode()
 
 
 def _plain(value: Any) -> Any:

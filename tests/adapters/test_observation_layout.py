@@ -173,6 +173,21 @@ def test_a_picture_of_other_channels_is_refused_unless_it_is_hidden_or_named_a_v
     assert named.specs["state/front"].shape == (np.prod(shape),)
 
 
+@pytest.mark.parametrize(("kind", "shape"), [("f8", (64, 64, 3)), ("i4", (3, 32, 40)), ("f4", (48, 64, 1))])
+def test_a_picture_of_other_numbers_is_a_vector_and_that_is_told_unless_it_is_named_so(caplog, kind, shape):
+    picture = spaces.Box(0, 1, shape, np.dtype(kind).type)
+    ObservationLayout(spaces.Dict({"state/front": picture}), "odd")
+    assert not caplog.text
+    layout = ObservationLayout(spaces.Dict({"front": picture}), "odd")
+    assert layout.specs["state/front"].shape == (np.prod(shape),)
+    assert "which looks like a picture, and is observed as a vector; a picture is uint8" in caplog.text
+
+
+def test_an_observation_of_nothing_is_refused():
+    with pytest.raises(SpecError, match=r"odd: its observation is Dict\(\), of which nothing is observed"):
+        ObservationLayout(spaces.Dict({}), "odd")
+
+
 def test_a_small_one_is_a_vector_and_that_is_told(caplog):
     board = spaces.Dict({"board": spaces.Box(0, 255, (19, 19, 17), np.uint8)})
     assert set(ObservationLayout(board, "odd").specs) == {"state/board"}

@@ -79,6 +79,19 @@ def test_what_it_returns_is_refused_by_name(odd, expected):
     assert "\n" not in str(caught.value)
 
 
+def test_an_environment_without_spaces_is_refused_by_name(monkeypatch):
+    for space in ("observation_space", "action_space"):
+        with monkeypatch.context() as patch:
+            patch.delattr(Odd, space)
+            with pytest.raises(EnvironmentFailedError, match=f"odd failed in its spaces: AttributeError: .*{space}"):
+                play(Odd())
+
+
+def test_an_environment_that_declares_no_way_of_drawing_is_played(monkeypatch):
+    monkeypatch.setattr(Odd, "metadata", {"render_modes": None})
+    play(Odd(info={"is_success": False}))
+
+
 @pytest.mark.parametrize("nothing", [None, False, 0.0, np.zeros(2), [False]])
 def test_what_is_no_success_is_none(nothing):
     assert not play(Odd(info={"is_success": nothing})).success

@@ -1,5 +1,7 @@
 """A person is called by a script of the user's, within a budget, and a script that fails is named."""
 
+import subprocess
+import sys
 import threading
 import time
 
@@ -46,7 +48,21 @@ def test_a_script_that_fails_is_named_and_one_that_is_not_there_refused(tmp_path
     lines = []
     assert call(Caller(script(tmp_path, "echo no network >&2; exit 3"), 1, lines.append), "help")
     assert "did not call, it ended with 3: no network" in lines[-1]
+    assert call(Caller(script(tmp_path, r"printf 'kaputt \303\n' >&2; exit 3"), 1, lines.append), "help")
+    assert "did not call, it ended with 3: kaputt \ufffd" in lines[-1]
     with pytest.raises(ConfigError, match="there is no command 'nowhere'"):
         Caller("nowhere --now", 1, lines.append)
     with pytest.raises(ConfigError, match="is no command line"):
         Caller("say 'it", 1, lines.append)
+
+
+def test_a_script_does_not_read_the_keys_of_the_operator(tmp_path):
+    program = f"""
+from robot_rl.calling.caller import Caller
+Caller({script(tmp_path, f"cat > {tmp_path}/read")!r}, 1, print).call("help")
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", program], input="keys", capture_output=True, text=True, timeout=60, check=False
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (0, "help\n", "")
+    assert (tmp_path / "read").read_text() == ""

@@ -116,7 +116,8 @@ def test_export_and_import_come_back_exactly(store, tmp_path):
         for one, other in zip(before.episodes(), after.episodes(), strict=True):
             assert_same(one, other)
     assert "needs --mapping FILE" in data("import", write_empty_bag(tmp_path), "--out", tmp_path / "x", code=2).stderr
-    assert "no bag" in data("import", tmp_path / "nothing", "--out", tmp_path / "x", code=1).stderr
+    refused = data("import", tmp_path / "nothing", "--out", tmp_path / "x", code=1).stderr
+    assert "no bag (*.mcap) there, nor a dataset of LeRobot (meta/info.json), nor pickles of SERL (*.pkl)" in refused
     assert not (tmp_path / "x").exists()
 
 

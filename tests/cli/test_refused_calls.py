@@ -91,8 +91,9 @@ def test_a_directory_with_runs_in_it_names_them(work, refused):
         RunDirectory.create(work / "runs" / name, TrainConfig()).close()
     named = "runs is no run itself, it holds relocate_back, relocate_forward, robots/arm1, trials/000/seed-0"
     refused("inspect runs", named)
-    refused("inspect runs", "trials/004/seed-0 and 2 more; look at one of these: robot-rl inspect runs/relocate_back")
-    refused("inspect runs/robots", "it holds arm1; look at one of these: robot-rl inspect runs/robots/arm1")
+    refused("inspect runs", "trials/004/seed-0 and 2 more; name one of these, e.g. runs/relocate_back")
+    refused("inspect runs/robots", "it holds arm1; name one of these, e.g. runs/robots/arm1")
+    refused("eval runs", named)
 
 
 # --------------------------------------------------------------- nothing is left

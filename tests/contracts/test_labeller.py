@@ -10,6 +10,7 @@ import pytest
 import torch
 from labeller_contract import LabellerContract, LabellerUnderTest
 from model_server import MODEL, ModelServer, reply
+from packages import install_package
 from running import robot_rl
 from scenes import stamped_store
 from tiny_models import save_pair, save_qwen
@@ -133,11 +134,8 @@ def package(tmp_path_factory):
     """The example as an installed package: its module, and the entry point that pip would write."""
     folder = tmp_path_factory.mktemp("package")
     (folder / "red_labeller.py").write_text(MODULE)
-    info = folder / "red_labeller-1.0.dist-info"
-    info.mkdir()
-    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: red_labeller\nVersion: 1.0\n")
     group, name, value = re.search(r'entry-points\."(.*?)"\]\n(\w+) = "(.*?)"', ENTRY_POINT).groups()
-    (info / "entry_points.txt").write_text(f"[{group}]\n{name} = {value}\n")
+    install_package(folder, "red_labeller", {group: {name: value}})
     sys.path.insert(0, str(folder))
     yield folder
     sys.path.remove(str(folder))

@@ -5,6 +5,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+from packages import install_package
+
 from robot_rl.doctor import examine
 from robot_rl.doctor.contract.result import CheckResult, percentile, without_credentials
 from robot_rl.doctor.report import conclusion, html_page, summary, text_lines
@@ -57,11 +59,8 @@ def test_the_command_answers_in_json_and_as_a_page(tmp_path):
 
 
 def test_other_packages_add_checks(monkeypatch, tmp_path):
-    info = tmp_path / "lab-0.0.0.dist-info"
-    info.mkdir()
-    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: lab\nVersion: 0.0.0\n")
-    points = f"[robot_rl.checks]\nhumidity = {__name__}:check_humidity\nbroken = no_such_module:check\n"
-    (info / "entry_points.txt").write_text(points)
+    checks = {"humidity": f"{__name__}:check_humidity", "broken": "no_such_module:check"}
+    install_package(tmp_path, "lab", {"robot_rl.checks": checks})
     monkeypatch.syspath_prepend(str(tmp_path))
     monkeypatch.setattr(examine.checks, "MACHINE_CHECKS", ())
     found = {result.name: result for result in examine.examine(examine.Machine())}

@@ -1,8 +1,10 @@
 """Our tasks as gymnasium environments: spaces, seeds, ends, pictures, and vectors of them in processes of their own."""
 
+import pickle
 import subprocess
 import sys
 import warnings
+from copy import deepcopy
 
 import gymnasium
 import numpy as np
@@ -107,6 +109,10 @@ def test_a_rendered_picture_shows_the_moment(made):
         ({"cameras": ["front"]}, ConfigError, "obs='pixels'"),
         ({"render_camera": "left"}, UnknownNameError, "left"),
         ({"obs": "pixels", "image_size": 0}, ConfigError, "image_size=0: expected"),
+        ({"obs": "pixels", "cameras": "front"}, ConfigError, r"cameras='front': expected a list, \['front'\]"),
+        ({"obs": "pixels", "cameras": []}, ConfigError, "observes at least one camera; name one of front, wrist"),
+        ({"settings": "simulation.command_delay=1"}, ConfigError, "settings=.*expected a list"),
+        ({"settings": [1]}, ConfigError, "setting 1: expected key=value"),
         ({"settings": ["sac.discount=0.5"]}, ConfigError, "of one of the sections simulation"),
         ({"settings": ["simulation.command_dela=1"]}, ConfigError, "did you mean 'simulation.command_delay'"),
     ],
@@ -115,6 +121,15 @@ def test_a_wrong_argument_is_refused_in_one_line(settings, error, expected):
     with pytest.raises(error, match=expected) as caught:
         gymnasium.make("robot_rl/reach-v0", disable_env_checker=True, **settings)
     assert "\n" not in str(caught.value)
+
+
+def test_a_copy_is_a_new_environment_of_the_same_arguments(made):
+    env = made("reach", obs="pixels", cameras=["wrist"], image_size=np.int64(32), render_mode="rgb_array")
+    for copy in (pickle.loads(pickle.dumps(env)), deepcopy(env)):
+        assert copy.observation_space == env.observation_space
+        assert copy.observation_space["images/wrist"].shape == (32, 32, 3)
+        assert copy.render_mode == "rgb_array"
+        copy.close()
 
 
 def test_settings_of_the_simulation_count(made):

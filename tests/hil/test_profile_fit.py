@@ -13,7 +13,7 @@ from robot_rl.env.registry import make_workcell
 from robot_rl.env.robot_env import RobotEnv
 from robot_rl.env.task import WorkcellOptions
 from robot_rl.errors import DataError, UnknownNameError
-from robot_rl.hil.profile_fit import estimates, fit_profile, read_habits
+from robot_rl.hil.profile_fit import Habits, estimates, fit_profile, read_habits
 from robot_rl.learn.actor import Rollout, StoreRecorder
 
 MADE = {
@@ -105,3 +105,10 @@ def test_a_run_without_take_overs_or_goal_is_one_line(runs, tmp_path):
     with pytest.raises(UnknownNameError, match="elsewhere"):
         read_habits(runs / "ideal", goal="state/elsewhere")
     assert np.isfinite(read_habits(runs / "ideal", goal="state/target").waits).all()
+
+
+def test_an_episode_that_the_operator_led_from_start_to_end_has_no_rate():
+    one = {"waits": np.zeros(2), "lengths": np.ones(1), "useful": np.ones(2), "counts": np.ones(2)}
+    found = estimates(Habits(**one, policy_minutes=np.array([0.0, 0.2])))
+    assert (found["per_minute"].value, found["per_minute"].high, found["per_minute"].count) == (5.0, 5.0, 1)
+    assert "per_minute" not in estimates(Habits(**one, policy_minutes=np.zeros(2)))

@@ -40,6 +40,14 @@ def ways_of(store):
     return [float(store.read(name).observations["state/bin"][0][1]) for name in store.ids()]
 
 
+def test_an_environment_of_others_cannot_be_practised(tmp_path, capsys):
+    path = tmp_path / "practice"
+    assert main(["practice", "gym:Pendulum-v1", "--alone", "--out", str(path)]) == 1
+    (line,) = capsys.readouterr().err.strip().splitlines()
+    assert "gym:Pendulum-v1 cannot be practised: an environment of others begins each episode with a reset" in line
+    assert not path.exists()
+
+
 def test_tasks_alternate_in_one_scene_until_a_person_is_needed_and_go_on_after_a_resume(tmp_path):
     config, path = load_config(None, SKILLED), tmp_path / "practice"
     with pytest.raises(InterruptedRunError, match=r"no success in .* minutes of robot time.*--resume --out"):

@@ -36,6 +36,7 @@ from pathlib import Path
 from types import ModuleType
 
 import pytest
+from packages import install_package
 
 ROOT = Path(__file__).resolve().parents[2]
 ADD = ROOT / "docs" / "add"
@@ -96,14 +97,7 @@ class Example:
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(text, encoding="utf-8")
         project = tomllib.loads(self.files.get("pyproject.toml", "")).get("project", {})
-        groups = project.get("entry-points", {})
-        info = folder / f"{self.page.stem}_example-0.0.0.dist-info"
-        info.mkdir()
-        (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {self.page.stem}-example\nVersion: 0.0.0\n")
-        sections = (
-            (group, "".join(f"{key} = {value}\n" for key, value in one.items())) for group, one in groups.items()
-        )
-        (info / "entry_points.txt").write_text("".join(f"[{group}]\n{lines}\n" for group, lines in sections))
+        install_package(folder, f"{self.page.stem}_example", project.get("entry-points", {}))
 
     def run(self, folder: Path) -> list[subprocess.CompletedProcess[str]]:
         """Install the example and run its commands; the last one is the first that fails, if any does."""

@@ -1,5 +1,6 @@
 import errno
 import json
+import os
 from pathlib import Path
 
 import numpy as np
@@ -35,3 +36,9 @@ def test_the_error_says_the_cure(number, cure):
 def test_a_full_device_is_an_error():
     with pytest.raises(RunDirectoryError, match="the disk is full"), writing(Path("/dev/full")):
         Path("/dev/full").write_text("x")
+
+
+def test_a_name_of_other_bytes_is_written_and_read_back(tmp_path):
+    name = os.fsdecode(b"caf\xe9 \xc3\xbc")
+    write_atomically(tmp_path / "file", to_json({"argv": [name]}))
+    assert json.loads((tmp_path / "file").read_text(encoding="utf-8")) == {"argv": [name]}

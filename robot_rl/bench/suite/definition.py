@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from robot_rl.bench.suite.names import SUITES, suite_names
+from robot_rl.bench.suite.names import SUITES, check_once, suite_names
 from robot_rl.config.components import TrainConfig
 from robot_rl.config.load import config_from_dict
 from robot_rl.config.yaml_file import parse_yaml, read_yaml
@@ -80,6 +80,7 @@ def _checked(name: str, tree: Any, where: str) -> Suite:
     for key, value in lists.items():
         if not isinstance(value, list) or not all(isinstance(entry, str) for entry in value):
             raise ConfigError(f"suite {where}: {key} must be a list of texts, got {value!r}")
+        check_once(f"suite {where}: {key}", value)
     best, settings = tree.get("best_return"), tree.get("settings") or {}
     if best is not None and not (isinstance(best, int | float) and best > 0):
         raise ConfigError(f"suite {where}: best_return must be a number above 0, got {best!r}")

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from robot_rl.bench.perturbed.axes import AXES, chosen_axes
-from robot_rl.bench.suite.names import TUNING_SEEDS_FROM, suite_names
+from robot_rl.bench.suite.names import TUNING_SEEDS_FROM, check_once, suite_names
 from robot_rl.cli.parts.command import (
     BENCH_COMMAND_GROUP,
     MakeParser,
@@ -101,7 +101,7 @@ def bench_perturbed(arguments: argparse.Namespace) -> Reply:
 
     out = arguments.out
     grid = make_grid(arguments.runs, axes, out, arguments.episodes, arguments.seed, arguments.device)
-    failures = [] if arguments.report else play_shown(grid.evaluations, arguments.jobs, "perturbed", "evaluations")
+    failures = play_shown(grid.evaluations, 0 if arguments.report else arguments.jobs, "perturbed", "evaluations")
     out.mkdir(parents=True, exist_ok=True)
     answer = summary(grid, failures)
     answer["report"] = str(write_page(grid, answer, shlex.join(["robot-rl", *sys.argv[1:]]), out))
@@ -128,6 +128,7 @@ def bench_suite(arguments: argparse.Namespace) -> Reply:
     from robot_rl.bench.suite.definition import read_suite  # here, as `--help` should not wait for torch
     from robot_rl.bench.suite.report import SuiteResult, write_page
     from robot_rl.bench.suite.runs import SuiteRun, run_path
+    from robot_rl.run.directory.run_directory import RunDirectory
     from robot_rl.system.atomic_file import to_json, write_atomically
 
     suite = read_suite(arguments.suite)
@@ -137,14 +138,18 @@ def bench_suite(arguments: argparse.Namespace) -> Reply:
             raise UnknownNameError("task of this suite", task, tasks)
     for task in (chosen := arguments.tasks or tasks):
         check_task(task)
+    check_once("--tasks", arguments.tasks)
+    check_once("--seeds", arguments.seeds)
     _check_seeds(arguments.seeds, arguments.tuning)
     out = arguments.out
+    if RunDirectory.holds_run(out):
+        raise ConfigError(f"{out} is a run itself; choose another --out, for the runs of the suite")
     runs = [
         SuiteRun(task, seed, suite.config(task, seed, arguments.env_python), run_path(out, task, seed))
         for seed in arguments.seeds
         for task in chosen
     ]
-    failures = [] if arguments.report else play_shown(runs, arguments.jobs, f"suite {suite.name}", "runs")
+    failures = play_shown(runs, 0 if arguments.report else arguments.jobs, f"suite {suite.name}", "runs")
     result = SuiteResult.of(suite, runs)
     out.mkdir(parents=True, exist_ok=True)
     command = shlex.join(["robot-rl", *sys.argv[1:]])

@@ -332,7 +332,10 @@ def _read_bag(arguments: argparse.Namespace) -> _Read:
     from robot_rl.data.formats.rosbag_import import bag_files, read_bag
     from robot_rl.data.formats.rosbag_mapping import load_mapping
 
-    bag_files(arguments.source)
+    try:
+        bag_files(arguments.source)
+    except DataError as error:
+        raise DataError(f"{error}, nor a dataset of LeRobot (meta/info.json), nor pickles of SERL (*.pkl)") from error
     if arguments.mapping is None:
         arguments.parser.error("a bag needs --mapping FILE, which maps its topics to parts of an episode")
     if arguments.action_scale is not None or arguments.actor is not None:

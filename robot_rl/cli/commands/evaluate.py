@@ -70,13 +70,10 @@ def _evaluate(arguments: argparse.Namespace) -> Reply:
     if arguments.robot is None and arguments.task is None:
         check_robot_named(arguments.run)
     if arguments.robot is not None:
-        from robot_rl.cell.robot_file import read_robot_file
-        from robot_rl.cell.robot_place import check_judged, operator_of, robot_deployment
+        from robot_rl.cell.robot_place import judged_place
 
-        robot = read_robot_file(arguments.robot.expanduser(), arguments.task or trained.task)
-        operator = operator_of(robot, operator)
-        check_judged(robot, operator, trained.reward.kind)
-        deployment = robot_deployment(robot)
+        place = judged_place(arguments.robot, arguments.task or trained.task, trained.reward.kind, operator)
+        operator, deployment = place.operator, place.deployment
         if operator is not None:
             from robot_rl.hil.local_operator import local_deployment
 

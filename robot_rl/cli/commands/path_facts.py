@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +11,7 @@ from robot_rl.data.store.layout import STORE_HEAD
 from robot_rl.errors import CheckpointError, RunDirectoryError
 from robot_rl.learn.checkpoint import describe_checkpoint
 from robot_rl.run.directory.metrics import read_metrics
-from robot_rl.run.directory.run_directory import RunDirectory
+from robot_rl.run.directory.run_directory import RunDirectory, missing_run, runs_below
 from robot_rl.system.checked_json import parse_json
 from robot_rl.system.regular_file import read_regular
 
@@ -23,9 +22,6 @@ RETURNS = ("return_mean", "return_ci95")
 
 ORIGIN = ("how", "run", "env_steps", "parts", "changed")
 """What is shown of the run that it began from."""
-
-SHOWN = 8
-"""How many of the runs in a directory are named at most."""
 
 
 def path_facts(path: Path) -> dict[str, Any]:
@@ -38,20 +34,9 @@ def path_facts(path: Path) -> dict[str, Any]:
         return _run(path)
     if (path / STORE_HEAD).is_file():
         return store_facts(path)
-    if runs := _runs_below(path):
-        names = ", ".join(str(run.relative_to(path)) for run in runs[:SHOWN])
-        more = f" and {len(runs) - SHOWN} more" if len(runs) > SHOWN else ""
-        raise RunDirectoryError(
-            f"{path} is no run itself, it holds {names}{more}; look at one of these: robot-rl inspect "
-            f"{shlex.quote(str(runs[0]))}"
-        )
+    if runs_below(path):
+        raise missing_run(path)
     raise RunDirectoryError(f"{path} is neither a run directory (provenance.json) nor an episode store (store.json)")
-
-
-def _runs_below(path: Path) -> list[Path]:
-    """Return the runs in a directory, as a practice, a fleet or a sweep has them."""
-    levels = ("*/", "*/*/", "*/*/*/")
-    return sorted(facts.parent for level in levels for facts in path.glob(f"{level}provenance.json"))
 
 
 def _run(path: Path) -> dict[str, Any]:

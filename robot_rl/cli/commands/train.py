@@ -30,7 +30,7 @@ from robot_rl.cli.parts.command import (
 )
 from robot_rl.cli.parts.operator_flags import add_operator_flags, add_robot_flag, check_robot_named, operator_options
 from robot_rl.cli.parts.summary_text import summary_lines
-from robot_rl.env.registry import check_task
+from robot_rl.env.registry import check_task, is_environment
 from robot_rl.errors import ConfigError
 from robot_rl.system.process import one_thread
 
@@ -125,8 +125,7 @@ def _train(arguments: argparse.Namespace) -> Reply:
         arguments.parser.error("--rewards needs --demos STORE, the store whose rewards are meant")
     beginning = _beginning(arguments, _overrides(arguments, operator))
     config, initial, source = beginning
-    if arguments.call:
-        _check_call(arguments.call, config)
+    _check_calls(arguments, config, person=operator is not None)
     path = arguments.out or default_run_path(config.task, config.seed)
     deployment = None
     if arguments.robot is None:
@@ -198,29 +197,34 @@ def _beginning(arguments: argparse.Namespace, overrides: list[str]) -> _Beginnin
     return _Beginning(load_config(arguments.config, overrides), initial)
 
 
-def _check_call(command: str, config: TrainConfig) -> None:
-    """Check that there is a reason to run the command, and that it is there; before anything of a run is made."""
-    from robot_rl.calling.caller import command_words
+def _check_calls(arguments: argparse.Namespace, config: TrainConfig, *, person: bool) -> None:
+    """Check that there is a reason to run the command of `--call`, and that it is there, and that somebody may come.
 
-    if config.intervention.call.rule == "none":
-        raise ConfigError(
-            "--call needs a rule that predicts failure: --set intervention.call.rule=doubt, or time, or value"
-        )
-    command_words(command)
+    That is before anything of a run is made.
+    """
+    if arguments.call:
+        from robot_rl.calling.caller import command_words
+
+        if config.intervention.call.rule == "none":
+            raise ConfigError(
+                "--call needs a rule that predicts failure: --set intervention.call.rule=doubt, or time, or value"
+            )
+        command_words(arguments.call)
+    if config.intervention.call.only and (person or arguments.robot is not None or is_environment(config.task)):
+        from robot_rl.calling.advisor import no_script
+
+        raise no_script(config.task)
 
 
 def _on_robot(
     arguments: argparse.Namespace, beginning: _Beginning, operator: OperatorOptions | None
 ) -> tuple[OperatorOptions | None, Deployment]:
     """Return who assists on the arm of `--robot`, and the arm; refuse a training that nobody judges or demonstrates."""
-    from robot_rl.cell.robot_file import read_robot_file
-    from robot_rl.cell.robot_place import check_judged, no_demonstrations, operator_of, robot_deployment
+    from robot_rl.cell.robot_place import judged_place, no_demonstrations
 
     config = beginning.config
-    robot = read_robot_file(arguments.robot.expanduser(), config.task)
-    operator = operator_of(robot, operator)
-    check_judged(robot, operator, config.reward.kind)
+    robot, operator, deployment = judged_place(arguments.robot, config.task, config.reward.kind, operator)
     recorded = arguments.demos is not None or arguments.resume or beginning.source or beginning.initial
     if config.demonstrations and not recorded and robot.cell.judge == "person":
         raise no_demonstrations(config.task, arguments.robot)
-    return operator, robot_deployment(robot)
+    return operator, deployment

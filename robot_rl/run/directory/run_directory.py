@@ -13,6 +13,7 @@ import datetime
 import importlib.metadata
 import os
 import platform
+import shlex
 import shutil
 import subprocess
 import sys
@@ -34,6 +35,9 @@ from robot_rl.system.regular_file import read_regular
 
 PACKAGES = ("robot_rl", "torch", "numpy", "mujoco", "gymnasium", "zarr")
 """Packages whose versions can change a result."""
+
+SHOWN = 8
+"""How many of the runs in a directory are named at most."""
 
 SOURCE_TREE = Path(__file__).resolve().parents[3]
 """The folder that holds the package: a checkout, or site-packages."""
@@ -203,6 +207,10 @@ class RunDirectory:
         Raises:
             RunDirectoryError: if something else is there.
         """
+        try:
+            str(path.absolute()).encode()
+        except UnicodeEncodeError as error:
+            raise RunDirectoryError(f"{path}: its name is not UTF-8; choose another directory") from error
         if path.exists():
             with writing(path):
                 _check_unused(path)
@@ -220,7 +228,7 @@ class RunDirectory:
             RunDirectoryError: if it holds no run, a run of another task or version, is in use, or cannot be written.
         """
         if not cls.holds_run(path):
-            raise RunDirectoryError(f"{path} holds no run to resume (it has no provenance.json); check the path")
+            raise missing_run(path)
         with contextlib.ExitStack() as on_error:
             run = cls(path, Lock(path / _LOCK))
             on_error.callback(run.close)
@@ -299,7 +307,7 @@ class RunDirectory:
             RunDirectoryError: if there is no run, or its configuration was edited into something invalid.
         """
         if not RunDirectory.holds_run(path):
-            raise RunDirectoryError(f"{path} holds no run (it has no provenance.json); check the path")
+            raise missing_run(path)
         config = path / "config.yaml"
         if config.exists() and not config.is_file():
             raise RunDirectoryError(f"{path} cannot be used: config.yaml is no regular file")
@@ -370,6 +378,23 @@ class RunDirectory:
             return
         with contextlib.suppress(RunDirectoryError):  # the error itself is the one to be told
             self.record("starts", _read_facts(self.provenance_path)["starts"][:-1])  # the lock is still held
+
+
+def runs_below(path: Path) -> list[Path]:
+    """Return the runs in a directory, as a practice, a fleet, a suite or a sweep has them."""
+    levels = ("*/", "*/*/", "*/*/*/")
+    return sorted(facts.parent for level in levels for facts in path.glob(f"{level}provenance.json"))
+
+
+def missing_run(path: Path) -> RunDirectoryError:
+    """Return the error of a directory that is no run; of one with runs in it, as of a practice, it names them."""
+    if not (runs := runs_below(path)):
+        return RunDirectoryError(f"{path} holds no run (it has no provenance.json); check the path")
+    names = ", ".join(str(run.relative_to(path)) for run in runs[:SHOWN])
+    more = f" and {len(runs) - SHOWN} more" if len(runs) > SHOWN else ""
+    return RunDirectoryError(
+        f"{path} is no run itself, it holds {names}{more}; name one of these, e.g. {shlex.quote(str(runs[0]))}"
+    )
 
 
 def _check_unused(path: Path) -> None:

@@ -11,11 +11,12 @@ import numpy as np
 import pytest
 import yaml
 
-from robot_rl.bench.jobs import play
+from robot_rl.bench.jobs import play, play_shown
 from robot_rl.bench.suite.definition import Suite, read_suite
 from robot_rl.bench.suite.names import suite_names
 from robot_rl.bench.suite.report import SuiteResult, page
 from robot_rl.bench.suite.runs import SuiteRun, run_path
+from robot_rl.cli.main import main
 from robot_rl.config.components import TrainConfig
 from robot_rl.errors import ConfigError, UnknownNameError
 
@@ -53,6 +54,7 @@ def test_our_suites_can_be_read_and_keep_results_and_tuning_apart(name):
         ({"best_return": 0}, "best_return must be a number above 0"),
         ({"settings": {"sac": {"discunt": 0.9}}}, "did you mean 'sac.discount'"),
         ({"settings": [1]}, "settings must be a section"),
+        ({"tuning_tasks": ["reach", "reach"]}, "tuning_tasks: reach is given twice"),
     ],
 )
 def test_a_wrong_suite_is_refused(tmp_path, change, expected):
@@ -128,6 +130,8 @@ def test_a_directory_of_other_settings_is_refused_before_anything_starts(tmp_pat
     run = SuiteRun("reach", 0, TrainConfig(task="reach", seed=5), other)
     with pytest.raises(ConfigError, match="other settings than this suite's; choose another --out"):
         play([run], 1)
+    with pytest.raises(ConfigError, match="other settings than this suite's"):
+        play_shown([run], 0, "suite", "runs")  # what is reported is checked, too
     assert run_path(tmp_path, "gym:a/b-v0", 2) == tmp_path / "gym_a_b-v0" / "seed-2"
 
 
@@ -164,6 +168,25 @@ def test_a_killed_suite_is_gone_on_with_and_what_fails_is_named(tmp_path):
     (reason,) = json.loads(failed.stdout)["failed"]
     assert reason.startswith("gym:Pendulum-v1, seed 1: ended with exit code 1: robot-rl: ")
     assert os.path.exists(tmp_path / "out" / "report.md")
+
+
+@pytest.mark.parametrize(
+    ("flags", "says"),
+    [
+        ("--seeds 0 1 0", "--seeds: 0 is given twice"),
+        ("--tasks gym:Pendulum-v1 gym:Pendulum-v1", "--tasks: gym:Pendulum-v1 is given twice"),
+        ("--out {run}", "is a run itself; choose another --out"),
+    ],
+)
+def test_what_would_count_twice_or_lie_in_a_run_is_refused(tmp_path, capsys, flags, says):
+    file, run = tmp_path / "small.yaml", tmp_path / "run"
+    file.write_text(yaml.safe_dump(SMALL))
+    run.mkdir()
+    (run / "provenance.json").write_text("{}")
+    out = str(tmp_path / "out")
+    assert main(["bench", "suite", "--suite", str(file), "--out", out, *flags.format(run=run).split()]) == 1
+    assert says in capsys.readouterr().err
+    assert [path.name for path in run.iterdir()] == ["provenance.json"]
 
 
 def test_results_and_tuning_have_seeds_of_their_own(tmp_path):

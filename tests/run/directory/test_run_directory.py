@@ -73,6 +73,11 @@ def test_a_directory_with_something_else_in_it_is_left_as_it_was(tmp_path):
     assert snapshot(tmp_path) == before
 
 
+def test_a_name_that_is_not_utf8_is_refused(tmp_path):
+    with pytest.raises(RunDirectoryError, match="its name is not UTF-8; choose another directory"):
+        RunDirectory.check_free(tmp_path / "caf\udce9")
+
+
 def test_a_run_is_not_overwritten(tmp_path):
     RunDirectory.create(tmp_path, CONFIG).close()
     before = snapshot(tmp_path)
