@@ -19,4 +19,5 @@ def write_png(figure: Figure, path: Path, *, dpi: int = 130) -> None:
     figure.set_dpi(dpi)
     canvas = FigureCanvasAgg(figure)
     with writing(path):
-        canvas.print_png(str(path))  # `print_figure` and `savefig` would draw everything twice
+        # `print_figure` and `savefig` would draw everything twice.
+        canvas.print_png(str(path))  # type: ignore[no-untyped-call]
