@@ -5,13 +5,17 @@ And examples of properties may take as long as they do, since these machines are
 
 import faulthandler
 import os
+import sys
 
 import pytest
 from hypothesis import HealthCheck, settings
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # here and in processes that tests start: more threads than cores wait
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # hundreds of processes would compile the same hundreds of modules anew
 
 import sim  # noqa: F401
+
+sys.dont_write_bytecode = False
 
 RERUNS = 2
 """How often a test that keeps to the wall clock is run again where it fails; a defect fails each time."""

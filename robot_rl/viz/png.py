@@ -16,6 +16,8 @@ def write_png(figure: Figure, path: Path, *, dpi: int = 130) -> None:
     Raises:
         RunDirectoryError: if the file cannot be written.
     """
+    figure.set_dpi(dpi)
     canvas = FigureCanvasAgg(figure)
     with writing(path):
-        canvas.print_figure(str(path), format="png", dpi=dpi)
+        # `print_figure` and `savefig` would draw everything twice.
+        canvas.print_png(str(path))  # type: ignore[no-untyped-call]

@@ -23,7 +23,7 @@ from robot_rl.run.directory.metrics import read_metrics
 
 pytestmark = pytest.mark.slow
 
-TRAIN = ("train", "reach", *SMALL, "--steps", "400")
+TRAIN = ("train", "reach", *SMALL, "--steps", "240")
 
 
 @pytest.fixture(scope="module")
@@ -57,14 +57,17 @@ def assert_same_result(run, other):
 def test_after_kill_9_no_finished_episode_is_lost_and_resume_lands_on_the_same_result(uninterrupted, tmp_path):
     run = tmp_path / "run"
     process = start(*TRAIN, "--out", run)
+    looked_at = 0
 
     def ahead_of_its_checkpoint():
-        if not (run / "checkpoint.pt.previous").exists():
+        nonlocal looked_at
+        if not (run / "checkpoint.pt.previous").exists() or len(episode_files(run)) == looked_at:
             return False
         process.send_signal(signal.SIGSTOP)  # so that it is still so when it is killed
         state = load_checkpoint(run / "checkpoint.pt")
         if state["env_steps"] > 0 and len(episode_files(run)) > state["stored"]:
             return True
+        looked_at = len(episode_files(run))
         process.send_signal(signal.SIGCONT)
         return False
 
@@ -150,7 +153,7 @@ def test_a_full_disk_is_an_error_leaves_all_that_was_saved_and_resume_works_with
     else:
         options["preexec_fn"] = partial(resource.setrlimit, resource.RLIMIT_FSIZE, (space, space))
 
-    more = ("train", "--resume", "--out", run, "--steps", 800)
+    more = ("train", "--resume", "--out", run, "--steps", 480)
     done = robot_rl(*more, **options)
     assert (done.returncode, done.stdout) == (1, "")
     assert ("the disk is full; make room" if small_disk else "raise the limit") in done.stderr
@@ -163,7 +166,7 @@ def test_a_full_disk_is_an_error_leaves_all_that_was_saved_and_resume_works_with
     ballast.unlink(missing_ok=True)
     done = robot_rl(*more)
     assert done.returncode == 0, done.stderr
-    assert json.loads((run / "summary.json").read_text())["env_steps"] == 800
+    assert json.loads((run / "summary.json").read_text())["env_steps"] == 480
 
 
 def test_a_closed_terminal_stops_and_saves_and_the_run_goes_on(uninterrupted, tmp_path):

@@ -39,7 +39,7 @@ from robot_rl.run.train import train
 CONFIG = TrainConfig(
     task="reach",
     demonstrations=3,
-    env_steps=250,  # no multiple of an episode's 40 steps
+    env_steps=130,  # no multiple of an episode's 40 steps
     warmup_steps=30,
     update_to_data=3,
     checkpoint_interval=1000,
@@ -85,7 +85,7 @@ def test_the_summary_says_what_was_done_and_with_what(run):
     path, summary = run
     assert json.loads((path / "summary.json").read_text()) == json.loads(json.dumps(summary))
     assert (summary["task"], summary["seed"], summary["device"]) == ("reach", 0, "cpu")
-    assert (summary["env_steps"], summary["updates"], summary["utd"]) == (250, 220 * 3, 3.0)
+    assert (summary["env_steps"], summary["updates"], summary["utd"]) == (130, 100 * 3, 3.0)
     assert summary["episodes"] == 4
     low, high = summary["success_ci95"]
     assert 0.0 <= low <= summary["success_rate"] <= high <= 1.0
@@ -125,8 +125,8 @@ def test_interventions_are_recorded_with_both_actions_and_counted(run):
         assert record["success"] == bool(episode.metadata["success"])
     assert any(record["assisted"] for record in records)
     tenths = {
-        "first_tenth": [r for r in records if r["env_step"] - r["steps"] < 25],
-        "last_tenth": [r for r in records if r["env_step"] > 225],
+        "first_tenth": [r for r in records if r["env_step"] - r["steps"] < 13],
+        "last_tenth": [r for r in records if r["env_step"] > 117],
     }
     for name, rows in tenths.items():
         expected = sum(r["intervention_steps"] for r in rows) / sum(r["steps"] for r in rows)
