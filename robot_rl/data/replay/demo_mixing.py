@@ -30,6 +30,7 @@ class DemoMixer:
         n_step: Most steps in a window.
         discount: Per step.
         hindsight: Transitions derived from online steps, which the online side is drawn from too, uniformly over both.
+        marked: Samples tell which rows count as demonstrations.
     """
 
     def __init__(
@@ -40,6 +41,8 @@ class DemoMixer:
         n_step: int,
         discount: float,
         hindsight: HindsightMemory | None = None,
+        *,
+        marked: bool = False,
     ) -> None:
         sizes = (demos.state_size, demos.action_size), (online.state_size, online.action_size)
         if sizes[0] != sizes[1]:
@@ -51,7 +54,7 @@ class DemoMixer:
         if demos.pose != online.pose:
             raise DataError(f"demonstrations have their pose at {demos.pose}, online experience at {online.pose}")
         self.demos, self.online, self.hindsight = demos, online, hindsight
-        self._config, self._n_step, self._discount = config, n_step, discount
+        self._config, self._n_step, self._discount, self._marked = config, n_step, discount, marked
 
     def sample(self, minibatches: int, rng: np.random.Generator) -> Sample:
         """Minibatches of transitions, arrays of shape (minibatches, batch_size, ...).
@@ -103,7 +106,8 @@ class DemoMixer:
             _put(mixed, rows, part)
         if self.hindsight is not None and len(rows := np.flatnonzero(flat >= first_derived)):
             _put(mixed, rows, self.hindsight.gather(flat[rows] - first_derived, self._discount))
-        mixed = mixed._replace(demonstrated=self._demonstrated(flat))
+        if self._marked:
+            mixed = mixed._replace(demonstrated=self._demonstrated(flat))
         return Sample._make(a if a is None else a.reshape(minibatches, total, *a.shape[1:]) for a in mixed)
 
     def _demonstrated(self, ranks: np.ndarray) -> np.ndarray:

@@ -50,6 +50,7 @@ class Memories:
         chunk: ChunkLayout | None = None,
     ) -> None:
         rank, size = part
+        self._imitated = config.sac.imitation != 0.0
         self._sampling = replace(config.replay, batch_size=config.replay.batch_size // size)
         sizes = percepts.state_size, action_size, percepts.images, percepts.pose, config.device
         rows = max(2, config.demonstrations * (max_steps + 1))
@@ -70,7 +71,9 @@ class Memories:
 
     def mixer(self, n_step: int, discount: float) -> DemoMixer:
         """Return what draws minibatches from them; see `DemoMixer`."""
-        return DemoMixer(self.demos, self.online, self._sampling, n_step, discount, self.hindsight)
+        return DemoMixer(
+            self.demos, self.online, self._sampling, n_step, discount, self.hindsight, marked=self._imitated
+        )
 
     @property
     def parts(self) -> dict[str, OnlineMemory]:

@@ -25,8 +25,8 @@ class Sample(NamedTuple):
             end in success, or has not ended yet. None of a buffer without a pose.
         simulated: 1 where the step was taken over from another run, else 0, (...). None of a buffer that does not tell.
         following: As `observation`, at step t + 1. None with `simulated`.
-        demonstrated: 1 where the row counts as a demonstration, a correction too, else 0, (...). None of what a buffer
-            returns.
+        demonstrated: 1 where the row counts as a demonstration, also a correction, else 0, (...). None if rows are not
+            marked.
     """
 
     observation: np.ndarray

@@ -16,6 +16,7 @@ from robot_rl.learn.algorithms.adam import Adam
 from robot_rl.learn.algorithms.base import Algorithm, StepTransform
 from robot_rl.learn.algorithms.batch import Batch, check_batch
 from robot_rl.learn.algorithms.horizon import USUAL_STEPS, horizon_discount
+from robot_rl.learn.algorithms.imitation import Imitation, make_imitation
 from robot_rl.learn.algorithms.scheduled_values import ScheduledValues
 from robot_rl.learn.networks.networks import Policy, StackedMLP, choice_index
 
@@ -27,23 +28,20 @@ class ChoiceValues(NamedTuple):
     """What the critics of a choice are trained on.
 
     Attributes:
-        all_values: Q of all choices, shape (E, B, choices).
-        made: The choices that were made, shape (B,).
-        values: Q of these, shape (E, B).
+        values: Q of the choices that were made, shape (E, B).
         target: y, shape (B,).
         free: y before it was clamped, shape (B,).
         held: 1 where a choice was held for its whole chunk, else 0: such a row teaches nothing of it, shape (B,). None
             without chunks.
-        base_loss: What keeps a base's choices where no other one was made, `losses.base_choice_loss`; 0 without a base.
+        kept_loss: What keeps a base's choices where no other one was made, `losses.base_choice_loss`, and demonstrated
+            ones, `Imitation.of_choices`; 0 without either.
     """
 
-    all_values: Tensor
-    made: Tensor
     values: Tensor
     target: Tensor
     free: Tensor
     held: Tensor | None
-    base_loss: Tensor
+    kept_loss: Tensor
 
 
 def choice_values(
@@ -52,6 +50,7 @@ def choice_values(
     latents: tuple[Tensor, Tensor],
     batch: Batch,
     return_range: tuple[float, float] | None,
+    imitation: Imitation | None,
 ) -> ChoiceValues:
     """Return values and targets of the choices in one minibatch.
 
@@ -61,6 +60,7 @@ def choice_values(
         latents: The input of the critics in s and in s', shape (B, size) each.
         batch: One minibatch; the last entry of an action is the choice.
         return_range: To which targets are clamped; None leaves them as they are.
+        imitation: Of what was demonstrated; None: nothing is imitated.
 
     Raises:
         ConfigError: if the policy makes no choices.
@@ -78,8 +78,10 @@ def choice_values(
     made = choice_index(batch.action if held is None else batch.action.nan_to_num(), policy.choices)
     values = critics(latent).float()
     base = policy.base_choice(batch.observation)
-    base_loss = values.new_zeros(()) if base is None else losses.base_choice_loss(values, base, made)
-    return ChoiceValues(values, made, losses.values_of(values, made), target, free, held, base_loss)
+    kept_loss = values.new_zeros(()) if base is None else losses.base_choice_loss(values, base, made)
+    if imitation is not None:
+        kept_loss = kept_loss + imitation.of_choices(values, made, batch)
+    return ChoiceValues(losses.values_of(values, made), target, free, held, kept_loss)
 
 
 class DoubleDQN(Algorithm):
@@ -110,10 +112,7 @@ class DoubleDQN(Algorithm):
         self._critics, self._targets = policy.gripper, copy.deepcopy(policy.gripper).requires_grad_(False)
         self._scheduled = ScheduledValues(policy.generator.device)
         rate = self._scheduled.follow("learning_rate", config.learning_rate)
-        self._imitation: float | Tensor | None = None  # weight of imitation
-        if config.imitation != 0.0:
-            self._imitation = self._scheduled.follow("imitation", config.imitation)
-        self._margin = losses.choice_margin(return_range)
+        self._imitation = make_imitation(config, return_range, policy, self._scheduled)
         self._followed: list[Tensor] = list(self._critics.parameters())
         self._following: list[Tensor] = list(self._targets.parameters())
         self._optimizer = Adam([*self._followed, *policy.head.parameters()], rate, policy.ranks)
@@ -154,14 +153,10 @@ class DoubleDQN(Algorithm):
         latent = head(batch.observation, batch.images)
         with torch.no_grad():
             next_latent = head(batch.next_observation, batch.next_images)
-        choice = choice_values(self.policy, self._targets, (latent, next_latent), batch, self._clamp)
+        choice = choice_values(self.policy, self._targets, (latent, next_latent), batch, self._clamp, self._imitation)
         values, target, free = choice.values, choice.target, choice.free
-        # L = sum_i mean_b (Q_i(s, g) - y)^2, and with a base the loss that keeps its choices
-        loss = losses.critic_loss(values, target) + choice.base_loss
-        if self._imitation is not None and (counts := batch.demonstrated) is not None:
-            # L += w sum_i mean_b (max_g (Q_i(s, g) + m 1(g != g_E)) - Q_i(s, g_E)) over what was demonstrated
-            rows = choice.all_values, choice.made, counts, self._margin
-            loss = loss + self._imitation * losses.demonstrated_choice_loss(*rows, self.policy.ranks)
+        # L = sum_i mean_b (Q_i(s, g) - y)^2, and what keeps choices of a base or of demonstrations
+        loss = losses.critic_loss(values, target) + choice.kept_loss
         figures = losses.critic_figures(values.detach(), target, free, self._clamp)
         # A head may have a part that estimates the way to a goal, which has no gradient here.
         gradient = self._optimizer.minimize(loss, allow_unused=True)

@@ -9,8 +9,6 @@ from robot_rl.learn.parallel.ranks import ALONE, Ranks
 
 CLAMP_SLACK = 0.05
 """Share of the range of returns by which an honest critic's target may leave it, as a critic is never exact."""
-CHOICE_MARGIN = 0.1
-"""Share of the range of returns by which a choice is worth less than the demonstrated one, where that is imitated."""
 
 
 def critic_target(
@@ -85,11 +83,6 @@ def base_choice_loss(values: Tensor, base: Tensor, made: Tensor) -> Tensor:
     """
     above = values.amax(-1) - values_of(values, base)
     return torch.where(made == base, above, 0.0).square().mean(-1).sum()
-
-
-def choice_margin(return_range: tuple[float, float] | None) -> float:
-    """Return the margin of `demonstrated_choice_loss` for a range of returns, or for one of 1 where none is known."""
-    return CHOICE_MARGIN * (1.0 if return_range is None else return_range[1] - return_range[0])
 
 
 def demonstrated_choice_loss(

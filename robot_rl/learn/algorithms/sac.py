@@ -21,6 +21,7 @@ from robot_rl.learn.algorithms.batch import Batch, check_batch
 from robot_rl.learn.algorithms.double_dqn import DoubleDQN, choice_values
 from robot_rl.learn.algorithms.dynamics_gap import DynamicsGap
 from robot_rl.learn.algorithms.horizon import USUAL_STEPS, horizon_discount
+from robot_rl.learn.algorithms.imitation import make_imitation
 from robot_rl.learn.algorithms.iql import IQLTrainer
 from robot_rl.learn.networks.networks import Policy, squashed_sample
 
@@ -81,10 +82,7 @@ class SAC(ActorCritic, Algorithm):
         if policy.corrects:
             span = 1.0 if return_range is None else return_range[1] - return_range[0]
             self._penalty = self.scheduled.follow("penalty", penalty, span)
-        self._imitation: float | Tensor | None = None  # weight of imitation
-        if config.imitation != 0.0:
-            self._imitation = self.scheduled.follow("imitation", config.imitation)
-        self._margin = losses.choice_margin(return_range)
+        self._imitation = make_imitation(config, return_range, policy, self.scheduled)
         self._temperature: float | Tensor | None = None  # where it is set and not tuned
         if config.temperature is not None:
             self._temperature = self.scheduled.follow("temperature", config.temperature)
@@ -234,15 +232,13 @@ class SAC(ActorCritic, Algorithm):
         if gripper is None:
             return loss, figures
 
-        # L += sum_i mean_b (Q_i(s, g) - y)^2, and with a base the loss that keeps its choices
-        choice = choice_values(self.policy, self.gripper_target, (latent, next_latent), batch, self._clamp)
+        # L += sum_i mean_b (Q_i(s, g) - y)^2, and what keeps choices of a base or of demonstrations
+        choice = choice_values(
+            self.policy, self.gripper_target, (latent, next_latent), batch, self._clamp, self._imitation
+        )
         weight = weight if choice.held is None else choice.held
         gripper_loss = losses.critic_loss(choice.values, choice.target, weight)
-        if self._imitation is not None and (counts := batch.demonstrated) is not None:
-            # L += w sum_i mean_b (max_g (Q_i(s, g) + m 1(g != g_E)) - Q_i(s, g_E)) over what was demonstrated
-            rows = choice.all_values, choice.made, counts, self._margin
-            gripper_loss = gripper_loss + self._imitation * losses.demonstrated_choice_loss(*rows, self.policy.ranks)
-        return loss + gripper_loss + choice.base_loss, figures | {"gripper_loss": gripper_loss.detach()}
+        return loss + gripper_loss + choice.kept_loss, figures | {"gripper_loss": gripper_loss.detach()}
 
     def _simulated(self, batch: Batch, outputs: Tensor) -> tuple[Tensor | None, Tensor | None, Mapping[str, Tensor]]:
         """Return the weights of the rows, what holds values of simulated ones down, and figures of the gap."""
@@ -266,10 +262,8 @@ class SAC(ActorCritic, Algorithm):
             # where the range of returns is not known, what is expected tells their size (Fujimoto and Gu 2021, eq. 5)
             size = values.detach().abs().mean() if self.return_range is None else 1.0
             loss = loss + losses.correction_penalty(output, self._penalty * size)
-        if self._imitation is not None and shown is not None and shown.demonstrated is not None:
-            # J += w mean_b |a(s) - a_E|^2 over what was demonstrated
-            meant, done = self.policy.executed(mean.tanh(), proposal), shown.action[:, : self.policy.continuous_size]
-            loss = loss + self._imitation * losses.imitation_loss(meant, done, shown.demonstrated, self.policy.ranks)
+        if self._imitation is not None and shown is not None:  # J += w mean_b |a(s) - a_E|^2 over what was demonstrated
+            loss = loss + self._imitation.of_actions(self.policy.executed(mean.tanh(), proposal), shown)
         return loss, -log_prob.detach().mean()
 
     def state_dict(self) -> dict[str, Any]:

@@ -28,7 +28,7 @@ def online():  # 20 steps, of which 5 by a person
 
 def mixer(demo_side, online_side, **config):
     config = {"batch_size": 64, "history": (0, 1), **config}
-    return DemoMixer(demo_side, online_side, ReplayConfig(**config), n_step=2, discount=0.9)
+    return DemoMixer(demo_side, online_side, ReplayConfig(**config), n_step=2, discount=0.9, marked=True)
 
 
 def test_shapes_and_proportions():

@@ -1,0 +1,51 @@
+"""Imitation of what counts as a demonstration, beside what critics expect: of actions and of choices."""
+
+from __future__ import annotations
+
+from torch import Tensor
+
+from robot_rl.config.components import SACConfig
+from robot_rl.learn.algorithms import losses
+from robot_rl.learn.algorithms.batch import Batch
+from robot_rl.learn.algorithms.scheduled_values import ScheduledValues
+from robot_rl.learn.networks.networks import Policy
+
+CHOICE_MARGIN = 0.1
+"""Share of the range of returns by which another choice is worth less than the demonstrated one."""
+
+
+class Imitation:
+    """The terms of `sac.imitation` in the losses of policy and critics.
+
+    Args:
+        weight: Of both terms.
+        return_range: Smallest and largest return; None: not known, the margin is that of a range of 1.
+        policy: What imitates.
+    """
+
+    def __init__(self, weight: float | Tensor, return_range: tuple[float, float] | None, policy: Policy) -> None:
+        self._weight, self._ranks, self._continuous = weight, policy.ranks, policy.continuous_size
+        self._margin = CHOICE_MARGIN * (1.0 if return_range is None else return_range[1] - return_range[0])
+
+    def of_actions(self, actions: Tensor, batch: Batch) -> Tensor:
+        """Return w mean_b |a - a_E|^2 for what the policy would do without noise in one minibatch, shape (B, n)."""
+        if batch.demonstrated is None:
+            return actions.new_zeros(())
+        done = batch.action[:, : self._continuous]
+        return self._weight * losses.imitation_loss(actions, done, batch.demonstrated, self._ranks)
+
+    def of_choices(self, values: Tensor, made: Tensor, batch: Batch) -> Tensor:
+        """Return w sum_i mean_b (max_g (Q_i(s, g) + m 1(g != g_E)) - Q_i(s, g_E)), see `demonstrated_choice_loss`."""
+        if batch.demonstrated is None:
+            return values.new_zeros(())
+        shown = batch.demonstrated, self._margin, self._ranks
+        return self._weight * losses.demonstrated_choice_loss(values, made, *shown)
+
+
+def make_imitation(
+    config: SACConfig, return_range: tuple[float, float] | None, policy: Policy, scheduled: ScheduledValues
+) -> Imitation | None:
+    """Return what the settings want imitated; None: nothing."""
+    if config.imitation == 0.0:
+        return None
+    return Imitation(scheduled.follow("imitation", config.imitation), return_range, policy)
