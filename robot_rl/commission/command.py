@@ -35,7 +35,8 @@ def commission(arguments: argparse.Namespace) -> Reply:
         ConfigError: if the robot's file is wrong, or there is no such trial.
         RobotLostError: if the arm cannot be reached.
     """
-    from robot_rl.commission.consent import consents  # here, as `--help` should not wait
+    from robot_rl.arm.robot_connection import read_connection  # here, as `--help` should not wait
+    from robot_rl.commission.consent import consents
     from robot_rl.commission.opened_robot import open_robot
     from robot_rl.commission.report import PAGE, write_report
     from robot_rl.commission.session import TRIALS, CommissioningSession
@@ -47,6 +48,7 @@ def commission(arguments: argparse.Namespace) -> Reply:
         raise ConfigError(f"no trial is called {', '.join(unknown)}; valid: {', '.join(names)}")
     trials = tuple(trial for trial in TRIALS if not arguments.only or trial.name in arguments.only)
     if not arguments.move:
+        read_connection(arguments.robot)  # whoever reads what would move should know that the file is right
         lines = [f"{trial.name:<8} {trial.announcement}" for trial in trials]
         return Reply({"trials": [trial.name for trial in trials]}, [*lines, "nothing moves without --move"])
 

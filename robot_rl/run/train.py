@@ -57,9 +57,12 @@ def train(
         with stop_on_signal(training.request_stop):
             finished = training.run(resumed=opened.resumed)
         if not finished or training.stop_requested:
+            done = f"{training.env_steps} of {config.env_steps} env steps"
+            if training.env_steps >= config.env_steps:
+                done = f"all {config.env_steps} env steps, before their evaluation"
             raise InterruptedRunError(
-                f"stopped after {len(opened.store)} episodes and {training.env_steps} of {config.env_steps} env "
-                f"steps, and saved; {how_to_resume(path, opened.deployment.resume_command)}"
+                f"stopped after {len(opened.store)} episodes and {done}, and saved; "
+                f"{how_to_resume(path, opened.deployment.resume_command)}"
             )
         return conclude(opened)
 

@@ -36,8 +36,18 @@ def lab(tmp_path):
 
 def test_without_move_nothing_is_connected(lab):
     _, call = lab
-    out, err = call("commission", "missing.yaml").communicate()
-    assert out.splitlines()[-1] == "nothing moves without --move" and err == ""
+    process = call("commission", "robot.yaml")
+    out, err = process.communicate()
+    assert out.splitlines()[-1] == "nothing moves without --move" and err == "" and process.returncode == 0
+
+
+def test_a_wrong_file_is_named_before_anything_moves(lab):
+    folder, call = lab
+    process = call("commission", "missing.yaml")
+    assert "missing.yaml" in process.communicate()[1] and process.returncode == 1
+    (folder / "robot.yaml").write_text(ROBOT.replace("standing", "sitting"), encoding="utf-8")
+    process = call("commission", "robot.yaml")
+    assert "unknown driver 'sitting'" in process.communicate()[1] and process.returncode == 1
 
 
 def test_a_wrong_trial_and_a_missing_person_are_named(lab):
