@@ -11,35 +11,48 @@ from robot_rl.learn.algorithms.scheduled_values import ScheduledValues
 from robot_rl.learn.networks.networks import Policy
 
 CHOICE_MARGIN = 0.1
-"""Share of the range of returns by which another choice is worth less than the demonstrated one."""
+"""By which another choice is worth less than the demonstrated one, as a share of the size of returns."""
 
 
 class Imitation:
     """The terms of `sac.imitation` in the losses of policy and critics.
 
+    Both follow the size of the returns: their range or, where that is not known, what critics expect (Fujimoto and Gu
+    2021, eq. 5), so that a weight means the same for rewards of any scale.
+
     Args:
-        weight: Of both terms.
-        return_range: Smallest and largest return; None: not known, the margin is that of a range of 1.
+        weight: w, of both terms.
+        return_range: Smallest and largest return; None: not known.
         policy: What imitates.
     """
 
     def __init__(self, weight: float | Tensor, return_range: tuple[float, float] | None, policy: Policy) -> None:
         self._weight, self._ranks, self._continuous = weight, policy.ranks, policy.continuous_size
-        self._margin = CHOICE_MARGIN * (1.0 if return_range is None else return_range[1] - return_range[0])
+        self._range = None if return_range is None else return_range[1] - return_range[0]
 
-    def of_actions(self, actions: Tensor, batch: Batch) -> Tensor:
-        """Return w mean_b |a - a_E|^2 for what the policy would do without noise in one minibatch, shape (B, n)."""
+    def of_actions(self, actions: Tensor, values: Tensor, batch: Batch) -> Tensor:
+        """Return w r mean_b |a - a_E|^2 in one minibatch, where r is the size of the returns.
+
+        Args:
+            actions: a, what the policy would do without noise, shape (B, n).
+            values: What critics expect of actions, shape (E, B).
+            batch: The minibatch.
+        """
         if batch.demonstrated is None:
             return actions.new_zeros(())
         done = batch.action[:, : self._continuous]
-        return self._weight * losses.imitation_loss(actions, done, batch.demonstrated, self._ranks)
+        distance = losses.imitation_loss(actions, done, batch.demonstrated, self._ranks)
+        return self._weight * self._size(values) * distance
 
     def of_choices(self, values: Tensor, made: Tensor, batch: Batch) -> Tensor:
         """Return w sum_i mean_b (max_g (Q_i(s, g) + m 1(g != g_E)) - Q_i(s, g_E)), see `demonstrated_choice_loss`."""
         if batch.demonstrated is None:
             return values.new_zeros(())
-        shown = batch.demonstrated, self._margin, self._ranks
-        return self._weight * losses.demonstrated_choice_loss(values, made, *shown)
+        margin = CHOICE_MARGIN * self._size(values)
+        return self._weight * losses.demonstrated_choice_loss(values, made, batch.demonstrated, margin, self._ranks)
+
+    def _size(self, values: Tensor) -> Tensor | float:
+        return values.detach().abs().mean() if self._range is None else self._range
 
 
 def make_imitation(

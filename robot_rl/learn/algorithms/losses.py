@@ -86,7 +86,7 @@ def base_choice_loss(values: Tensor, base: Tensor, made: Tensor) -> Tensor:
 
 
 def demonstrated_choice_loss(
-    values: Tensor, made: Tensor, counts: Tensor, margin: float, ranks: Ranks = ALONE
+    values: Tensor, made: Tensor, counts: Tensor, margin: float | Tensor, ranks: Ranks = ALONE
 ) -> Tensor:
     """Return sum_i mean_b (max_g (Q_i(s, g) + m 1(g != g_E)) - Q_i(s, g_E)) over the demonstrated steps.
 

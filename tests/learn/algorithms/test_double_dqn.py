@@ -8,7 +8,6 @@ from robot_rl.env.choice import choice_of_entry, entry_of_choice
 from robot_rl.errors import CheckpointError, ConfigError, SpecError
 from robot_rl.learn.algorithms.batch import Batch
 from robot_rl.learn.algorithms.double_dqn import DoubleDQN
-from robot_rl.learn.algorithms.imitation import Imitation
 from robot_rl.learn.algorithms.sac import SAC
 from robot_rl.learn.networks.heads import StateHead
 from robot_rl.learn.networks.networks import Policy
@@ -69,14 +68,6 @@ def test_demonstrated_choices_are_made_where_no_reward_tells():
         learner.update(shown)
     action = learner.policy.act(torch.eye(CHOICES), deterministic=True)
     assert [choice_of_entry(float(entry), CHOICES) for entry in action[:, 0]] == [1, 2, 3, 0]
-
-
-def test_the_margin_of_a_demonstrated_choice_is_a_tenth_of_the_range_of_returns():
-    shown = batch(n=1).minibatch(0)
-    shown, alike = shown._replace(demonstrated=torch.ones(64)), torch.zeros(1, 64, CHOICES)
-    for returns, margin in (((-2.0, 3.0), 0.5), (None, 0.1)):
-        imitation = Imitation(1.0, returns, make().policy)
-        assert float(imitation.of_choices(alike, torch.zeros(64, dtype=torch.long), shown)) == pytest.approx(margin)
 
 
 def test_it_explores_among_all_choices():
