@@ -1,0 +1,43 @@
+"""What is imitated, and how strongly: by hand-computed terms."""
+
+import pytest
+import torch
+
+from robot_rl.learn.algorithms.batch import Batch
+from robot_rl.learn.algorithms.imitation import CHOICE_MARGIN, Imitation
+from robot_rl.learn.networks.heads import StateHead
+from robot_rl.learn.networks.networks import Policy
+
+POLICY = Policy(
+    head=StateHead(2), action_size=3, choices=3, hidden_sizes=(4,), generator=torch.Generator(), gripper_exploration=0.0
+)
+DONE = torch.tensor([[0.5, -0.5, 1.0], [0.0, 0.0, 0.0]])
+BATCH = Batch(
+    observation=torch.zeros(2, 2),
+    action=DONE,
+    reward=torch.zeros(2),
+    discount=torch.zeros(2),
+    next_observation=torch.zeros(2, 2),
+    demonstrated=torch.tensor([1.0, 0.0]),
+)
+VALUES = torch.tensor([[4.0, -2.0], [0.0, 2.0]])  # |Q| is 2 in the mean
+
+
+@pytest.mark.parametrize(("return_range", "size"), [((0.0, 1.0), 1.0), ((-5.0, 5.0), 10.0), (None, 2.0)])
+def test_actions_are_held_to_what_was_demonstrated_in_units_of_the_return(return_range, size):
+    imitation = Imitation(3.0, return_range, POLICY)
+    actions = DONE[:, :2] + torch.tensor([[0.2, 0.4], [9.0, 9.0]])
+    held = imitation.of_actions(actions, VALUES, BATCH)
+    assert held == pytest.approx(3.0 * size * (0.04 + 0.16) / 2)
+    assert imitation.of_actions(actions, VALUES, BATCH._replace(demonstrated=None)) == 0.0
+
+
+@pytest.mark.parametrize(("return_range", "size"), [((0.0, 1.0), 1.0), ((0.0, 10.0), 10.0), (None, 4.0)])
+def test_other_choices_are_worth_less_by_a_share_of_the_return(return_range, size):
+    imitation = Imitation(2.0, return_range, POLICY)
+    values = 4.0 * torch.tensor([[[1.0, 1.0, 1.0], [1.0, -1.0, 1.0]]])  # one critic, two rows, three choices
+    loss = imitation.of_choices(values, torch.tensor([2, 1]), BATCH)
+    assert loss == pytest.approx(2.0 * CHOICE_MARGIN * size)
+    shown = values + torch.tensor([0.0, 0.0, 1.0]) * CHOICE_MARGIN * size * 2
+    if return_range is not None:
+        assert imitation.of_choices(shown, torch.tensor([2, 1]), BATCH) == 0.0
