@@ -18,13 +18,9 @@ from pydantic.fields import FieldInfo
 
 from robot_rl.config.components import TrainConfig
 from robot_rl.config.field_types import (
+    CONDITIONS,
     Forkable,
     Resumable,
-    WithBase,
-    WithChunk,
-    WithGuest,
-    WithNoise,
-    WithPixels,
     annotations_of,
     mark_of,
     section_type,
@@ -110,7 +106,7 @@ def _walk(config_type: type, prefix: str, resumable: Resumable | None, forkable:
             yield from _walk(section, f"{key}.", mark, fork)
             continue
         notes: list[str] = []
-        others = (mark_of(annotation, kind) for kind in (WithPixels, WithGuest, WithBase, WithNoise, WithChunk))
+        others = (mark_of(annotation, kind) for kind in CONDITIONS)
         notes += [f"{other.condition}: {as_typed(other.default)}" for other in others if other is not None]
         if mark is not None:
             notes.append(f"a resumed run may change it {mark.note}".rstrip())

@@ -97,6 +97,16 @@ class WithChunk(OtherDefault):
     condition = "with chunks"
 
 
+class UnlessPlain(OtherDefault):
+    """Mark of a setting whose default differs with a base, with chunks, or with another algorithm than `sac`."""
+
+    condition = "with a base, chunks or another algorithm"
+
+
+CONDITIONS: tuple[type[OtherDefault], ...] = (WithPixels, WithGuest, WithBase, WithNoise, WithChunk, UnlessPlain)
+"""All of them, in the order in which people are told."""
+
+
 def annotations_of(config_type: type) -> dict[str, Any]:
     """Return the annotations of a configuration dataclass by field name, with their constraints and marks."""
     hints = get_type_hints(config_type, include_extras=True)

@@ -150,7 +150,7 @@ class FleetLearner:
     def pretrain(self, updates: int) -> dict[str, float]:
         """Make updates on the demonstrations alone; see `Learner.pretrain`."""
         logs = self.learner.pretrain(updates)
-        if self.learner.offline_updates >= self.config.pretraining_updates:
+        if self.learner.offline_updates >= self.config.offline.steps:
             self.deployed.restart()
         return logs
 

@@ -173,7 +173,7 @@ class FleetServer:
 
     def _pretrain_some(self, learner: FleetLearner) -> bool:
         """Make some of the updates on the demonstrations alone, once all are there; return whether any were made."""
-        inner, total = learner.learner, self._config.pretraining_updates
+        inner, total = learner.learner, self._config.offline.steps
         if inner.offline_updates >= total or inner.env_steps or not learner.demonstrated:
             return False
         logs = learner.pretrain(min(PRETRAIN_CALL, total - inner.offline_updates))

@@ -181,7 +181,7 @@ class Learner:
             rows.append(self.algorithm.pretrain(self._batch(count)))
             self._check_finite(rows[-1])
             self.offline_updates += count
-        if self.offline_updates >= self._config.pretraining_updates:
+        if self.offline_updates >= self._config.offline.steps:
             self.algorithm.end_pretraining()
         return _means(rows)
 

@@ -159,7 +159,7 @@ class Training:
 
     def pretrain(self) -> bool:
         """Learn from the demonstrations alone, as long as configured; return True when done, False when stopped."""
-        total, learner = self._config.pretraining_updates, self._learner
+        total, learner = self._config.offline.steps, self._learner
         if learner.offline_updates >= total or self.env_steps:
             return True
         while learner.offline_updates < total and not self.stop_requested:

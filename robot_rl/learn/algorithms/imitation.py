@@ -33,8 +33,11 @@ class Imitation:
     def of_actions(self, actions: Tensor, values: Tensor, batch: Batch) -> Tensor:
         """Return w r mean_b |a - a_E|^2 in one minibatch, where r is the size of the returns.
 
+        The mean over what the policy draws is the square of its bias plus its variance: so noise becomes small, too,
+        where the way is known, and what is played while it imitates succeeds often enough for critics to learn from.
+
         Args:
-            actions: a, what the policy would do without noise, shape (B, n).
+            actions: a, drawn from the policy, shape (B, n).
             values: What critics expect of actions, shape (E, B).
             batch: The minibatch.
         """

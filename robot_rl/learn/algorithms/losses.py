@@ -156,15 +156,17 @@ def actor_loss(values: Tensor, log_prob: Tensor, temperature: Tensor) -> Tensor:
 
 
 def imitation_loss(actions: Tensor, demonstrated: Tensor, counts: Tensor, ranks: Ranks = ALONE) -> Tensor:
-    """Return the mean of (a - a_E)^2 over the elements of the demonstrated actions.
+    """Return the mean of |a - a_E|^2 over the demonstrated actions.
+
+    It is a sum over the elements of an action, as the slope of a value along one does not depend on their number.
 
     Args:
-        actions: a, what the policy would do without noise, shape (B, n).
+        actions: a, of the policy, shape (B, n).
         demonstrated: a_E, what was done, shape (B, n).
         counts: 1 where that is to be imitated, else 0, shape (B,).
         ranks: The processes of whose rows it is the mean.
     """
-    return _mean_over((actions - demonstrated).square().mean(-1), counts, ranks)
+    return _mean_over((actions - demonstrated).square().sum(-1), counts, ranks)
 
 
 def correction_penalty(correction: Tensor, weight: float | Tensor) -> Tensor:

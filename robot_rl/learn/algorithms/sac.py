@@ -262,8 +262,8 @@ class SAC(ActorCritic, Algorithm):
             # where the range of returns is not known, what is expected tells their size (Fujimoto and Gu 2021, eq. 5)
             size = values.detach().abs().mean() if self.return_range is None else 1.0
             loss = loss + losses.correction_penalty(output, self._penalty * size)
-        if self._imitation is not None and shown is not None:  # J += w mean_b |a(s) - a_E|^2 over what was demonstrated
-            loss = loss + self._imitation.of_actions(self.policy.executed(mean.tanh(), proposal), values, shown)
+        if self._imitation is not None and shown is not None:  # J += w mean_b |a - a_E|^2 over what was demonstrated
+            loss = loss + self._imitation.of_actions(action, values, shown)
         return loss, -log_prob.detach().mean()
 
     def state_dict(self) -> dict[str, Any]:

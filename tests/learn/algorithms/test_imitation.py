@@ -28,7 +28,7 @@ def test_actions_are_held_to_what_was_demonstrated_in_units_of_the_return(return
     imitation = Imitation(3.0, return_range, POLICY)
     actions = DONE[:, :2] + torch.tensor([[0.2, 0.4], [9.0, 9.0]])
     held = imitation.of_actions(actions, VALUES, BATCH)
-    assert held == pytest.approx(3.0 * size * (0.04 + 0.16) / 2)
+    assert held == pytest.approx(3.0 * size * (0.04 + 0.16))
     assert imitation.of_actions(actions, VALUES, BATCH._replace(demonstrated=None)) == 0.0
 
 

@@ -106,5 +106,5 @@ def test_a_choice_that_was_not_demonstrated_is_worth_less_by_a_margin():
 
 def test_imitation_is_a_mean_over_what_was_demonstrated():
     actions, done = torch.tensor([[1.0, 0.0], [0.0, 0.0], [0.0, 0.0]]), torch.ones(3, 2)
-    torch.testing.assert_close(losses.imitation_loss(actions, done, torch.tensor([1.0, 1.0, 0.0])), torch.tensor(0.75))
+    torch.testing.assert_close(losses.imitation_loss(actions, done, torch.tensor([1.0, 1.0, 0.0])), torch.tensor(1.5))
     assert losses.imitation_loss(actions, done, torch.zeros(3)) == 0.0

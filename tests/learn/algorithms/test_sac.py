@@ -322,7 +322,7 @@ def test_what_was_demonstrated_is_imitated_and_nothing_else():
 
 def test_a_schedule_of_imitation_ends_it():
     shown = batch()._replace(demonstrated=torch.ones(3, 8))
-    with_imitation, without = make(imitation={0: 1.0, 100: 0.0}), make()
+    with_imitation, without = make(imitation={0: 1.0, 100: 0.0}), make(imitation=0.0)
     assert with_imitation.advance(50)["imitation"] == 0.5
     with_imitation.advance(100)
     with_imitation.update(shown)
