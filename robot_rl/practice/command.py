@@ -27,8 +27,10 @@ if TYPE_CHECKING:  # torch takes seconds to import
     from robot_rl.config.components import TrainConfig
     from robot_rl.practice.files import PracticePlan
 
-ON_ARM = ("realtime=true", "processes=2", "evaluation.curve_interval=0")
-"""Settings on an arm: it does not wait for a learner, and no program resets the scene for a learning curve."""
+WITHOUT_CURVE = "evaluation.curve_interval=0"
+"""Setting on an arm: no program resets the scene for a learning curve. A user who sets it is refused."""
+IN_REAL_TIME = ("realtime=true", "processes=2")
+"""Settings on an arm, which does not wait for a learner."""
 SHARED = ("task", "env_steps")
 """Settings that no task has for itself."""
 
@@ -123,7 +125,7 @@ def _practice(arguments: argparse.Namespace) -> Reply:
 
 
 def _settings(arguments: argparse.Namespace) -> list[str]:
-    """Return the settings of all tasks; those that an arm needs come first, so that a user's are not hidden."""
+    """Return the settings of all tasks."""
     flags = {
         "obs": "observations",
         "seed": "seed",
@@ -135,7 +137,7 @@ def _settings(arguments: argparse.Namespace) -> list[str]:
     if any(setting.partition("=")[0].strip() == "task" for setting in settings):
         arguments.parser.error("the tasks are not settings; name them: robot-rl practice TASK [--reverse TASK]")
     if arguments.robot is not None:
-        settings = [*ON_ARM, *settings]
+        settings = [WITHOUT_CURVE, *settings, *IN_REAL_TIME]
     return settings
 
 

@@ -16,7 +16,7 @@ from typing import Any
 
 from robot_rl.calling.caller import Caller
 from robot_rl.env.episode_observer import EpisodeResult
-from robot_rl.errors import ConfigError, InterruptedRunError
+from robot_rl.errors import ConfigError, InterruptedRunError, RobotLostError
 from robot_rl.practice.files import PracticeFiles, PracticePlan, PracticeState
 from robot_rl.practice.place import Configs, PracticePlace, wanted_options
 from robot_rl.practice.stage import Stage
@@ -83,7 +83,11 @@ def practice(
         trainings = _open_trainings(stack, configs, files, plan, place, stage, progress)
         session = Practice(configs, plan, trainings, stage, files, caller, progress, place)
         with stop_on_signal(session.request_stop):
-            reason = session.run() or session.evaluate()
+            try:
+                reason = session.run() or session.evaluate()
+            except RobotLostError as error:  # nobody may be there, and a script has the number of who can help
+                caller.call(f"the arm needs a person: {error}")
+                raise
         if reason is not None:
             raise InterruptedRunError(f"{reason}, and saved; {how_to_resume(path, place.resume_command)}")
         shown.close()
