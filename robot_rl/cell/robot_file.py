@@ -127,6 +127,8 @@ def read_robot_file(path: Path, task: str) -> RobotFile:
     if "goal" in tree and cell.judge != "goal":
         raise ConfigError(f"{path}: goal has no effect without `judge: goal` in cell")
     goal = component_from_dict(GoalConfig, tree.get("goal", {}), f"{path}: goal")
+    if len(goal.centre) not in (0, 3):
+        raise ConfigError(f"{path}: goal: centre has {len(goal.centre)} numbers; it is x, y, z in the base frame [m]")
     return RobotFile(connection, cell, cameras, crops, spec, goal, reverse)
 
 

@@ -113,6 +113,7 @@ def test_the_task_that_leads_back_has_what_differs_and_for_the_rest_what_the_tas
         ({"reverse": {"limits": {}}}, "reverse: unknown limits; valid: task, judge, goal"),
         ({"task__reverse": ""}, "the section reverse has no effect without its name"),
         ({"reverse": {"task": {"max_step": 3}}}, "task, with what differs in reverse: unknown max_step"),
+        ({"reverse": {"judge": "goal", "goal": {"centre": [0.4, 0.0]}}}, "goal: centre has 2 numbers"),
         ({"reverse": {"judge": "nobody"}}, "cell: judge: "),
         ({"reverse": {"goal": {}}}, "goal has no effect without `judge: goal`"),
     ],

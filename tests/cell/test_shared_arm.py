@@ -4,12 +4,14 @@ import numpy as np
 import pytest
 from practised_arm import FILE, practised_arm
 
+from robot_rl.cell.goal import Goal, GoalConfig
 from robot_rl.cell.robot_file import read_robot_file
 from robot_rl.cell.shared_arm import SharedArm
 from robot_rl.cell.tcp_region import TcpRegion
 from robot_rl.env.robot_env import RobotEnv
 from robot_rl.env.task import WorkcellOptions
 from robot_rl.errors import ConfigError, StepOrderError, UnknownNameError
+from robot_rl.geometry import Pose
 
 TASKS = ("there", "back")
 BLIND = dict.fromkeys(TASKS, WorkcellOptions())
@@ -52,6 +54,16 @@ def test_tasks_that_do_not_meet_are_refused_before_anything_is_opened(tmp_path, 
         shared(tmp_path, change)
 
 
+def test_a_goal_lies_around_its_centre_or_where_the_arm_is():
+    here = Pose(np.array([0.4, 0.1, 0.2]), np.array([0.0, 1.0, 0.0, 0.0]))
+    spread = (0.02, 0.02, 0.02)
+    fixed, drawn = Goal(GoalConfig(spread, centre=(0.5, 0.0, 0.3))), Goal(GoalConfig(spread))
+    fixed.draw(3, here)
+    drawn.draw(3, here)
+    assert drawn.point - here.position == pytest.approx(fixed.point - np.array([0.5, 0.0, 0.3]))
+    assert np.all(np.abs(drawn.point - here.position) <= 0.02)
+
+
 def test_tasks_that_want_other_frames_are_refused_with_both_sizes(tmp_path):
     wanted = {
         "there": WorkcellOptions(cameras=("wrist",), image_size=(64, 64)),
@@ -61,6 +73,7 @@ def test_tasks_that_want_other_frames_are_refused_with_both_sizes(tmp_path):
         pass
 
 
+@pytest.mark.wall_clock
 def test_one_task_begins_where_the_other_has_left_the_arm_and_closing_one_keeps_it_open(tmp_path):
     arm = shared(tmp_path)
     with pytest.raises(StepOrderError, match="not open"):
