@@ -16,7 +16,7 @@ from typing import Any
 
 from robot_rl.calling.caller import Caller
 from robot_rl.env.episode_observer import EpisodeResult
-from robot_rl.errors import ConfigError, InterruptedRunError, RobotLostError
+from robot_rl.errors import ConfigError, InterruptedRunError, RobotRLError
 from robot_rl.practice.files import PracticeFiles, PracticePlan, PracticeState
 from robot_rl.practice.place import Configs, PracticePlace, wanted_options
 from robot_rl.practice.stage import Stage
@@ -85,8 +85,10 @@ def practice(
         with stop_on_signal(session.request_stop):
             try:
                 reason = session.run() or session.evaluate()
-            except RobotLostError as error:  # nobody may be there, and a script has the number of who can help
-                caller.call(f"the arm needs a person: {error}")
+            except RobotRLError as error:  # nobody may be there, and a script has the number of who can help
+                caller.call(f"the practice has ended, and needs a person: {error}")
+                if (how := how_to_resume(path, place.resume_command)) not in str(error):
+                    logger.warning("what was recorded is kept; %s", how)
                 raise
         if reason is not None:
             raise InterruptedRunError(f"{reason}, and saved; {how_to_resume(path, place.resume_command)}")

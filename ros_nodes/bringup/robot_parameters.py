@@ -77,9 +77,7 @@ def node_parameters(robot: RobotFile) -> dict[str, dict[str, Any]]:
     goal = {}
     if cell.judge == "goal":
         if robot.goal.centre:
-            raise ConfigError(
-                f"{robot.path}: goal: over topics it has no centre, and lies around the start; leave it out"
-            )
+            raise ConfigError(f"{robot.path}: goal: over topics it has no centre, but lies around the start; remove it")
         goal = {f"goal_{key}": value for key, value in asdict(robot.goal).items() if key != "centre"}
     nodes = {
         "robot_node": {

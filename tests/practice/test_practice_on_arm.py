@@ -110,7 +110,7 @@ def test_an_arm_that_has_stopped_ends_it_with_the_command_that_goes_on_and_a_cal
     with pytest.raises(ArmStoppedError) as caught:
         practised(file, path, "env_steps=1000", call=f"sh -c 'echo \"$0\" > {called}'")
     assert str(caught.value).count(f"continue with: robot-rl practice --robot {file} --resume --out {path}") == 1
-    assert "the arm needs a person" in called.read_text()
+    assert "has ended, and needs a person: the arm is stopped" in called.read_text()
 
 
 @pytest.mark.slow
