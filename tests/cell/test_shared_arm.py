@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from practised_arm import FILE, practised_arm
+from judged_arm import PAIR, practised_arm
 
 from robot_rl.cell.goal import Goal, GoalConfig
 from robot_rl.cell.robot_file import read_robot_file
@@ -23,7 +23,7 @@ def shared(path, change=lambda content: None):
 
 
 def start_of(*position):
-    return {**FILE["task"]["start"], "position": list(position)}
+    return {**PAIR["task"]["start"], "position": list(position)}
 
 
 def test_a_region_is_the_workspace_around_the_start():

@@ -5,7 +5,7 @@ import signal
 import time
 
 import pytest
-from practised_arm import SKILLED, practised_arm
+from judged_arm import SKILLED, practised_arm
 from running import one_thread, start
 
 from robot_rl.cli.main import main
