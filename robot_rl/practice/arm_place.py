@@ -11,7 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from robot_rl.cell.robot_file import RobotFile, read_robot_file
-from robot_rl.cell.robot_place import no_demonstrations, robot_deployment
+from robot_rl.cell.robot_place import ARE_JUDGES, no_demonstrations, robot_deployment
 from robot_rl.cell.shared_arm import SharedArm
 from robot_rl.errors import ConfigError
 from robot_rl.practice.place import Configs, PracticePlace
@@ -77,10 +77,11 @@ def arm_place(path: Path, configs: Configs, demos: Mapping[str, object], *, resu
 
 
 def _check_judge(file: RobotFile, reward: str) -> None:
-    """Check that somebody decides about the episodes of a task, at once and without a person."""
-    if file.cell.judge == "person" and reward != "classifier":
+    """Check that somebody decides about the episodes of a task without a person."""
+    if file.cell.judge == "person" and reward not in ARE_JUDGES:
         task = file.task.name
         raise ConfigError(
-            f"{file.path}: nobody judges the episodes of {task}: in a practice no person does; let a classifier decide "
-            f"(--own {task}:reward.kind=classifier --own {task}:reward.path=FILE), or the arm (`judge: goal`)"
+            f"{file.path}: nobody judges the episodes of {task}: in a practice no person does; let a classifier or "
+            f"labels decide (--own {task}:reward.kind=classifier --own {task}:reward.path=FILE), or the arm "
+            "(`judge: goal`)"
         )

@@ -18,13 +18,13 @@ from robot_rl.calling.caller import Caller
 from robot_rl.env.episode_observer import EpisodeResult
 from robot_rl.errors import ConfigError, InterruptedRunError, RobotRLError
 from robot_rl.practice.files import PracticeFiles, PracticePlan, PracticeState
+from robot_rl.practice.judged_episodes import judged_episodes
 from robot_rl.practice.place import Configs, PracticePlace, wanted_options
 from robot_rl.practice.stage import Stage
 from robot_rl.practice.turns import Turns
 from robot_rl.run.conclude import OpenTraining, conclude, import_ahead
 from robot_rl.run.demonstrate import record_demonstrations
-from robot_rl.run.evaluation import Evaluation
-from robot_rl.run.make_reward import LABELLED
+from robot_rl.run.evaluation import Evaluation, HeldOut
 from robot_rl.run.resume import how_to_resume
 from robot_rl.run.train import open_training
 from robot_rl.system.process import stop_on_signal
@@ -58,12 +58,12 @@ def practice(
         place: Where it takes place; None is a simulation in this process.
 
     Raises:
-        ConfigError: if the tasks do not meet, one cannot begin without a reset, or its episodes are judged too late.
+        ConfigError: if the tasks do not meet, one cannot begin without a reset, or nobody judges its episodes.
         InterruptedRunError: after Ctrl-C, or where a practice is stuck and nobody is there; it can be resumed.
         RobotRLError: for whatever else a user can cause or cure.
     """
     place = place or PracticePlace()
-    _check_judged_at_once(configs)
+    _check_success_is_judged(configs)
     caller = Caller(call, calls_per_hour, logger.warning)
     files = PracticeFiles(path)
     runs = {task: path / task if resume and files.has_run(task) else None for task in configs}
@@ -96,13 +96,13 @@ def practice(
         return session.conclude()
 
 
-def _check_judged_at_once(configs: Configs) -> None:
-    """Check that the end of each episode shows whether it succeeded, as the next turn depends on that."""
+def _check_success_is_judged(configs: Configs) -> None:
+    """Check that somebody finds out whether each episode succeeded, as the next turn depends on that."""
     for task, config in configs.items():
-        if config.reward.kind in LABELLED:
+        if config.reward.kind == "preferences":
             raise ConfigError(
-                f"{task} cannot be practised with reward.kind={config.reward.kind}: its rewards come after the "
-                "episode, and whose turn it is has to be known at its end; valid: task, classifier"
+                f"{task} cannot be practised with reward.kind=preferences: they do not show whether an episode "
+                "succeeded, and so whose turn it is; valid: task, classifier, labels"
             )
 
 
@@ -243,7 +243,14 @@ class Practice:
         """
         if self._place.resets:
             return None
-        held = {task: opened.training.held_out() for task, opened in self._trainings.items()}
+        with contextlib.ExitStack() as stack:
+            held = {task: stack.enter_context(judged_episodes(opened)) for task, opened in self._trainings.items()}
+            reason = self._evaluate_in_turn(held)
+        self._save()
+        self._evaluated = {task: one.evaluation for task, one in held.items()}
+        return reason
+
+    def _evaluate_in_turn(self, held: Mapping[str, HeldOut]) -> str | None:
         self._turns = Turns(tuple(held), self._plan.patience, self._turns.next)
         wanted = {task: config.evaluation.episodes for task, config in self._configs.items()}
         reason, between = None, self._stage.between_s
@@ -255,8 +262,6 @@ class Practice:
                 self._stage.between_s = between  # which counts what was practised
                 done = ", ".join(f"{task} {len(held[task].results)}/{wanted[task]}" for task in held)
                 self._progress.update(self.env_steps, evaluated=done)
-        self._save()
-        self._evaluated = {task: one.evaluation for task, one in held.items()}
         return reason
 
     def _demonstrate(self) -> None:
@@ -296,6 +301,9 @@ class Practice:
             Why the practice has to end, as nobody is there; None if it goes on.
         """
         turns, stage = self._turns, self._stage
+        if (lost := self._judge_lost()) is not None:
+            self._calls += self._caller.call(lost)
+            return f"stopped safely, as {lost}"
         if not stage.current:  # the scene was laid out for the first task
             return None
         if (trouble := turns.stuck(stage.obstacles())) is None:
@@ -310,6 +318,13 @@ class Practice:
         turns.helped()
         self._progress.log("the scene was reset, which counts as a manual reset")
         stage.current = ""
+        return None
+
+    def _judge_lost(self) -> str | None:
+        """Return which task has lost its judge, if one has: then nobody knows whose turn it is."""
+        for task, opened in self._trainings.items():
+            if opened.labels is not None and (why := opened.labels.ended):
+                return f"no more labels come for {task}: {why}"
         return None
 
     def _take_turn(self, play: Callable[[str], EpisodeResult | None]) -> tuple[str, EpisodeResult] | None:
@@ -340,7 +355,7 @@ class Practice:
 
     def _play(self) -> None:
         """Play and learn from an episode of the task whose turn it is."""
-        if (taken := self._take_turn(lambda task: self._trainings[task].training.play_next())) is None:
+        if (taken := self._take_turn(lambda task: self._trainings[task].play_next())) is None:
             return
         task, result = taken
         self._files.record(

@@ -10,6 +10,7 @@ from robot_rl.config.components import TrainConfig
 from robot_rl.config.load import config_to_dict
 from robot_rl.data.store.store import EpisodeStore
 from robot_rl.env.environment import Environment
+from robot_rl.env.episode_observer import EpisodeResult
 from robot_rl.learn.learner_port import LearnerPort
 from robot_rl.learn.networks.networks import policy_digest
 from robot_rl.run.deployment import Deployment
@@ -48,6 +49,14 @@ class OpenTraining:
     labels: TrainingRewards | None
     resumed: bool
     shown: contextlib.ExitStack
+
+    def play_next(self) -> EpisodeResult | None:
+        """Play the next episode, as `Training.play_next`; where labels judge it, wait for its label."""
+        training, labels = self.training, self.labels
+        result = training.play_next()
+        if result is None or labels is None:
+            return result
+        return labels.judged(result, training.env_steps, lambda: training.stop_requested)
 
 
 def import_ahead() -> None:

@@ -114,15 +114,22 @@ class HeldOut:
         seed: Which resets; training never sees them, whatever its seed.
         purpose: Whether this is the final evaluation or a point of the learning curve; their resets differ.
         retry: Retries of episodes in which the robot is lost; None raises the error.
+        judged: Returns a result as who judges it later has it; None: it is known at the end of the episode.
 
     Attributes:
         results: Of the episodes so far.
     """
 
     def __init__(
-        self, rollout: Rollout, seed: int, purpose: Purpose = Purpose.EVALUATION, retry: EpisodeRetry | None = None
+        self,
+        rollout: Rollout,
+        seed: int,
+        purpose: Purpose = Purpose.EVALUATION,
+        retry: EpisodeRetry | None = None,
+        judged: Callable[[EpisodeResult], EpisodeResult] | None = None,
     ) -> None:
         self._rollout, self._seed, self._purpose, self._retry = rollout, seed, purpose, retry or EpisodeRetry()
+        self._judged = judged
         self.results: list[EpisodeResult] = []
 
     def play(self) -> EpisodeResult | None:
@@ -132,6 +139,8 @@ class HeldOut:
         play = partial(self._rollout.play, resets, f"evaluation-{number:04d}", deterministic=True)
         if (result := self._retry.attempt(play)) is None:
             return None
+        if self._judged is not None:
+            result = self._judged(result)
         if result.cut is not None:  # nobody has judged it
             self._retry.cut(result.cut)
             return None

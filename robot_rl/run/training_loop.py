@@ -7,7 +7,7 @@ writes checkpoints between episodes, from which a resumed run continues to the s
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, cast
@@ -360,16 +360,19 @@ class Training:
             point |= {f"newest_{name}": newest[name] for name in COMPARED}
         self.record.curve(self.env_steps, point)
 
-    def held_out(self) -> HeldOut:
+    def held_out(
+        self, observers: Sequence[Observer] = (), judged: Callable[[EpisodeResult], EpisodeResult] | None = None
+    ) -> HeldOut:
         """Return the episodes of the final evaluation, to play them one by one; nobody takes over any more."""
         disable_interventions(self._env)
-        return HeldOut(self._alone(), self._config.evaluation.seed, retry=self._retry)
+        return HeldOut(self._alone(observers), self._config.evaluation.seed, retry=self._retry, judged=judged)
 
-    def _alone(self, *, newest: bool = False) -> Rollout:
+    def _alone(self, observers: Sequence[Observer] = (), *, newest: bool = False) -> Rollout:
         """Return the robot side of an evaluation, of the deployed policy or the newest."""
         policy = self._learner.policy if newest else self.deployed.policy
         base = None if self.base is None else self.base.player
-        return Rollout(self._env, policy, self._learner.perception, self._config.replay.history, base=base)
+        history = self._config.replay.history
+        return Rollout(self._env, policy, self._learner.perception, history, observers, base=base)
 
     def _evaluate(self, *, newest: bool = False) -> dict[str, Any]:
         """Return how the deployed policy, or the newest, does in a short evaluation."""

@@ -1,12 +1,15 @@
 """Practice on an arm in this process: two directions in turn, each with its judge, and what goes wrong on the way."""
 
+import itertools
 import json
 import signal
 import time
 
 import pytest
 from judged_arm import SKILLED, practised_arm
-from running import one_thread, start
+from model_server import ModelServer, reply
+from running import one_thread, robot_rl, start
+from scenes import stamped_store
 
 from robot_rl.cli.main import main
 from robot_rl.config.load import load_config, load_run_config
@@ -23,13 +26,14 @@ def rows_of(path):
     return [json.loads(line) for line in (path / "episodes.jsonl").read_text().splitlines()]
 
 
-def practised(file, path, *settings, patience=600.0, resume=False, call=""):
+def practised(file, path, *settings, patience=600.0, resume=False, call="", own=None):
     """Practise in this process, with learners in it."""
     with one_thread():
         if resume:
             configs = {task: load_run_config(PracticeFiles(path).settings(task), settings) for task in TASKS}
         else:
-            configs = {task: load_config(None, [*SKILLED, *settings, f"task={task}"]) for task in TASKS}
+            every, own = [*SKILLED, *settings], own or {}
+            configs = {task: load_config(None, [*every, *own.get(task, []), f"task={task}"]) for task in TASKS}
         place = arm_place(file, configs, {}, resume=resume)
         return practice(configs, path, PracticePlan(TASKS, True, patience), resume=resume, place=place, call=call)
 
@@ -51,8 +55,8 @@ def practised(file, path, *settings, patience=600.0, resume=False, call=""):
         ),
         (
             lambda c: None,
-            ("--own", "back:reward.kind=labels", "--own", "back:reward.path=x"),
-            "back cannot be practised with reward.kind=labels",
+            ("--own", "back:reward.kind=preferences", "--own", "back:reward.path=x"),
+            "back cannot be practised with reward.kind=preferences",
         ),
         (
             lambda c: (c["reverse"].update(judge="person"), c["reverse"].pop("goal")),
@@ -137,3 +141,39 @@ def test_after_kill_9_the_right_direction_goes_on_with_its_own_settings(tmp_path
     assert rows[len(before)]["task"] == "back"
     settings = [summary["tasks"][task]["config"]["update_to_data"] for task in TASKS]
     assert settings == [1, 2]
+
+
+@pytest.mark.slow
+@pytest.mark.wall_clock
+def test_labels_that_come_after_the_episode_decide_whose_turn_it_is_and_judge_the_evaluation(tmp_path):
+    """A model that sees success in every other episode of the way back; there, the arm judges."""
+
+    def labelled(content):
+        content["cameras"] = {"front": {"source": "pattern:", "frozen_after": 0.0}}
+        content["cell"]["max_camera_age"] = 1.0
+        content["task"]["cameras"] = ["front"]
+        content["reverse"] = {"judge": "person", "task": {**content["reverse"]["task"], "max_steps": 3}}
+
+    def verdict(name):
+        return reply(json.dumps({"seen": "bars", "verdict": name, "confidence": 90}))
+
+    verdicts = itertools.cycle(["failure", "success"])
+    with ModelServer(lambda request: verdict("success")) as server:
+        tried = stamped_store(tmp_path / "tried", 2)
+        flags = ("--set", "task=bring the tool back", "--set", "frames.count=2", "--set", "endpoint.concurrency=1")
+        done = robot_rl("label", "run", tried, "--url", server.url, *flags)
+        assert done.returncode == 0, done.stderr
+        server.answer = lambda request: verdict(next(verdicts))
+        own = {
+            "back": ["reward.kind=labels", f"reward.path={tried}", "reward.allow_uncalibrated=true", "demonstrations=0",
+                     "base.kind=none", "warmup=uniform", "evaluation.episodes=2"],
+        }  # fmt: skip
+        path = tmp_path / "practice"
+        summary = practised(practised_arm(tmp_path, labelled), path, "env_steps=14", own=own)
+    rows = [(row["task"], row["success"]) for row in rows_of(path)]
+    turns = [("there", True), ("back", False), ("back", True)]
+    assert rows == [turns[number % 3] for number in range(len(rows))] and len(rows) >= 3
+    back = summary["tasks"]["back"]
+    assert back["success_rate"] == pytest.approx(0.5, abs=0.2) and back["labels"]["labels"] == "success"
+    with EpisodeStore.open(path / "back" / "evaluation") as store:
+        assert len(store) == back["episodes"] >= 2
