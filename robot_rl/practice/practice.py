@@ -12,11 +12,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from types import TracebackType
 from typing import Any
 
 from robot_rl.calling.caller import Caller
 from robot_rl.env.episode_observer import EpisodeResult
-from robot_rl.errors import ConfigError, InterruptedRunError, RobotRLError
+from robot_rl.errors import ConfigError, InterruptedRunError
 from robot_rl.practice.files import PracticeFiles, PracticePlan, PracticeState
 from robot_rl.practice.judged_episodes import judged_episodes
 from robot_rl.practice.place import Configs, PracticePlace, wanted_options
@@ -82,18 +83,25 @@ def practice(
         progress = shown.enter_context(Progress(steps, f"practise {', '.join(configs)}"))
         trainings = _open_trainings(stack, configs, files, plan, place, stage, progress)
         session = Practice(configs, plan, trainings, stage, files, caller, progress, place)
-        with stop_on_signal(session.request_stop):
-            try:
-                reason = session.run() or session.evaluate()
-            except RobotRLError as error:  # nobody may be there, and a script has the number of who can help
-                caller.call(f"the practice has ended, and needs a person: {error}")
-                if (how := how_to_resume(path, place.resume_command)) not in str(error):
-                    logger.warning("what was recorded is kept; %s", how)
-                raise
+        how = how_to_resume(path, place.resume_command)
+        with stop_on_signal(session.request_stop), contextlib.ExitStack() as failing:
+            failing.push(partial(_call_for_help, caller, how))
+            reason = session.run() or session.evaluate()
         if reason is not None:
-            raise InterruptedRunError(f"{reason}, and saved; {how_to_resume(path, place.resume_command)}")
+            raise InterruptedRunError(f"{reason}, and saved; {how}")
         shown.close()
         return session.conclude()
+
+
+def _call_for_help(
+    caller: Caller, how: str, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+) -> None:
+    """Call the person when an error ends the practice, whatever it is, as nobody may be there; log how to go on."""
+    del kind, trace
+    if isinstance(error, Exception):  # no Ctrl-C
+        caller.call(f"the practice has ended, and needs a person: {error}")
+        if how not in str(error):
+            logger.warning("what was recorded is kept; %s", how)
 
 
 def _check_success_is_judged(configs: Configs) -> None:
