@@ -1,4 +1,4 @@
-"""The goal of a task that the arm judges itself: a point near the start that the tcp has to reach and keep.
+"""The goal of a task that the arm judges itself: a point, usually near the start, that the tcp has to reach and keep.
 
 It knows where the tcp is measured and nothing of how that arrives, so it judges in one process (`GoalTask`) and behind
 topics (`task_node`) alike.
@@ -27,11 +27,13 @@ class GoalConfig:
     """The distribution of the goal, and when the tcp is there."""
 
     spread: tuple[Real, Real, Real] = (0.04, 0.04, 0.04)
-    """Largest distance of the goal from the start along each axis of the base [m]."""
+    """Largest distance of the goal from its centre along each axis of the base [m]."""
     tolerance: PositiveReal = 0.008
     """Distance of the tcp below which it is at the goal [m]."""
     steps: Positive = 2
     """Steps in a row for which it has to be there."""
+    centre: tuple[Real, ...] = ()
+    """x, y, z in the base frame around which it is drawn [m]; none: where the arm is at the start of the episode."""
 
 
 class Goal:
@@ -48,9 +50,10 @@ class Goal:
         self._held = 0
 
     def draw(self, seed: int, T_base_tcp: Pose) -> None:
-        """Draw it around where the arm is; the same seed gives the same offset."""
+        """Draw it around its centre, or where the arm is; the same seed gives the same offset."""
         offset = np.random.default_rng([seed, 1]).uniform(-1.0, 1.0, 3) * np.array(self._config.spread)
-        self.point, self._held = T_base_tcp.position + offset, 0
+        centre = np.array(self._config.centre) if self._config.centre else T_base_tcp.position
+        self.point, self._held = centre + offset, 0
 
     def seen_from(self, T_base_tcp: Pose) -> np.ndarray:
         """Return it in the tcp frame [m], shape (3,)."""

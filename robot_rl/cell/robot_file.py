@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -23,8 +24,10 @@ from robot_rl.config.yaml_file import read_yaml
 from robot_rl.env.task import TaskSpec
 from robot_rl.errors import ConfigError
 
-SECTIONS = ("arm", "limits", "cap", "cell", "cameras", "crops", "task", "goal")
+SECTIONS = ("arm", "limits", "cap", "cell", "cameras", "crops", "task", "goal", "reverse")
 """Keys at the top of a robot file."""
+OF_REVERSE = ("task", "judge", "goal")
+"""What may differ for the task that leads back; everything else belongs to the arm, and there is one."""
 EXAMPLE = "docs/arms.md shows one"
 
 
@@ -68,6 +71,7 @@ class RobotFile:
         crops: The profile of their crops.
         task: Facts of the task.
         goal: Where the arm judges itself.
+        reverse: Name of the task that leads back, whose facts the file has too; empty: it has none.
     """
 
     connection: RobotConnection
@@ -76,6 +80,7 @@ class RobotFile:
     crops: CropProfile
     task: TaskSpec
     goal: GoalConfig
+    reverse: str = ""
 
     @property
     def path(self) -> Path:
@@ -91,6 +96,9 @@ class RobotFile:
 def read_robot_file(path: Path, task: str) -> RobotFile:
     """Read and check a robot file for a task of that name; nothing is opened.
 
+    If `task` names a reverse, and that is the name, its facts are those of the section `reverse`, and for the rest
+    those of `task`.
+
     Raises:
         ConfigError: naming the file and what is wrong in it: a key, a value, a setting of another driver.
         UnknownNameError: if no driver of that name is installed.
@@ -104,10 +112,14 @@ def read_robot_file(path: Path, task: str) -> RobotFile:
     if missing := [key for key in ("arm", "limits", "task") if key not in tree]:
         raise ConfigError(f"{path}: {', '.join(missing)} is missing; {EXAMPLE}")
     _check_cap(tree.get("cap", {}), path)
+    reverse = _name_of_reverse(tree, path) if "reverse" in tree else ""
+    if reverse and task == reverse:
+        tree = _for_reverse(tree, path)
     connection = read_connection(path)
     cell = component_from_dict(CellConfig, tree.get("cell", {}), f"{path}: cell")
     cameras, crops = _cameras(tree, path)
-    spec = _task(tree["task"], task, path)
+    where = "task, with what differs in reverse" if reverse and task == reverse else "task"
+    spec = _task(tree["task"], task, path, where)
     if unknown_cameras := [name for name in spec.cameras if name not in cameras]:
         raise ConfigError(
             f"{path}: task: cameras: no {', '.join(unknown_cameras)} among {', '.join(cameras) or 'none'}"
@@ -115,7 +127,47 @@ def read_robot_file(path: Path, task: str) -> RobotFile:
     if "goal" in tree and cell.judge != "goal":
         raise ConfigError(f"{path}: goal has no effect without `judge: goal` in cell")
     goal = component_from_dict(GoalConfig, tree.get("goal", {}), f"{path}: goal")
-    return RobotFile(connection, cell, cameras, crops, spec, goal)
+    if len(goal.centre) not in (0, 3):
+        raise ConfigError(f"{path}: goal: centre has {len(goal.centre)} numbers; it is x, y, z in the base frame [m]")
+    return RobotFile(connection, cell, cameras, crops, spec, goal, reverse)
+
+
+def _name_of_reverse(tree: Mapping[str, Any], path: Path) -> str:
+    """Return the name of the task of the section `reverse`.
+
+    Raises:
+        ConfigError: if the section is wrong, or `task` does not name it.
+    """
+    section = tree["reverse"]
+    if not isinstance(section, dict):
+        raise ConfigError(f"{path}: reverse: has to be a mapping with what differs: {', '.join(OF_REVERSE)}")
+    if unknown := sorted(map(str, section.keys() - set(OF_REVERSE))):
+        raise ConfigError(f"{path}: reverse: unknown {', '.join(unknown)}; valid: {', '.join(OF_REVERSE)}")
+    name = _facts(tree["task"], path).get("reverse", "")
+    if not name:
+        raise ConfigError(f"{path}: the section reverse has no effect without its name, `reverse: NAME` in task")
+    return str(name)
+
+
+def _for_reverse(tree: Mapping[str, Any], path: Path) -> dict[str, Any]:
+    """Return the file as it is for the task that leads back."""
+    own = tree["reverse"]
+    facts = {**_facts(tree["task"], path), **_facts(own.get("task", {}), path), "reverse": ""}
+    cell = tree.get("cell", {})
+    merged = {**tree, "task": facts}
+    if "judge" in own:
+        merged["cell"] = {**cell, "judge": own["judge"]} if isinstance(cell, dict) else cell
+    if "goal" in own:
+        merged["goal"] = own["goal"]
+    elif own.get("judge") == "person":
+        merged.pop("goal", None)
+    return merged
+
+
+def _facts(tree: Any, path: Path) -> dict[str, Any]:
+    """Return the facts of a task as they stand there, or in the file that is named, relative to the robot file."""
+    facts = read_yaml(path.parent / Path(tree).expanduser(), "task file") if isinstance(tree, str) else tree
+    return facts if isinstance(facts, dict) else {}
 
 
 def crop_facts(path: Path) -> dict[str, Any]:
@@ -162,8 +214,8 @@ def _cameras(file: dict[str, Any], path: Path) -> tuple[dict[str, CameraConfig],
     return cameras, profile
 
 
-def _task(tree: Any, name: str, path: Path) -> TaskSpec:
+def _task(tree: Any, name: str, path: Path, where: str) -> TaskSpec:
     """Return the facts of the task: of the file that is named, relative to the robot file, or as they stand there."""
     if isinstance(tree, str):
         return load_task(path.parent / Path(tree).expanduser(), name)
-    return task_from(tree, name, f"{path}: task")
+    return task_from(tree, name, f"{path}: {where}")

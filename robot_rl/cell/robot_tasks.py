@@ -8,8 +8,9 @@ from collections.abc import Callable
 import numpy as np
 
 from robot_rl.cell.goal import TARGET, TARGET_SPEC, Goal
+from robot_rl.clock import Clock
 from robot_rl.env.robot_io import RobotIO, RobotState
-from robot_rl.env.task import Outcome, TaskSpec
+from robot_rl.env.task import Outcome, StartPose, TaskSpec
 from robot_rl.geometry import Pose
 from robot_rl.spec import ArraySpec
 
@@ -18,15 +19,21 @@ TARE_TIME = 0.6
 
 
 class PersonTask:
-    """A task whose outcome a person decides, a classifier of frames, or labels that come later.
+    """A task whose outcome a person decides, a classifier of frames, or labels that come later; a `Continues` too.
 
     Args:
         spec: Facts of the task.
         tare: Makes the present wrench zero.
+        obstacle: Why it cannot begin where the arm is, or None; of a task in a practice.
     """
 
-    def __init__(self, spec: TaskSpec, tare: Callable[[], bool]) -> None:
-        self.spec, self._tare = spec, tare
+    home: StartPose | None = None
+    """The start of an episode takes the arm to its start pose."""
+
+    def __init__(
+        self, spec: TaskSpec, tare: Callable[[], bool], obstacle: Callable[[], str | None] = lambda: None
+    ) -> None:
+        self.spec, self._tare, self.obstacle = spec, tare, obstacle
 
     def observation_specs(self) -> dict[str, ArraySpec]:
         """Return none: nothing is estimated."""
@@ -37,6 +44,13 @@ class PersonTask:
         del seed  # on a robot, nothing follows from it
         time.sleep(TARE_TIME)
         self._tare()
+
+    def go_on(self, seed: int) -> None:
+        """Begin in the scene as the last episode has left it; nobody has made it ready."""
+        self.reset(seed)
+
+    def tidy(self, io: RobotIO, clock: Clock) -> None:
+        """Do nothing: nobody knows where things are."""
 
     def observe(self, state: RobotState, T_base_reset: Pose) -> dict[str, np.ndarray]:
         """Return nothing."""
@@ -57,10 +71,18 @@ class GoalTask(PersonTask):
         tare: Makes the present wrench zero.
         io: The robot.
         goal: The point.
+        obstacle: As of `PersonTask`.
     """
 
-    def __init__(self, spec: TaskSpec, tare: Callable[[], bool], io: RobotIO, goal: Goal) -> None:
-        super().__init__(spec, tare)
+    def __init__(
+        self,
+        spec: TaskSpec,
+        tare: Callable[[], bool],
+        io: RobotIO,
+        goal: Goal,
+        obstacle: Callable[[], str | None] = lambda: None,
+    ) -> None:
+        super().__init__(spec, tare, obstacle)
         self._io, self._goal = io, goal
 
     def observation_specs(self) -> dict[str, ArraySpec]:

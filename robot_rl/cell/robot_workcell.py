@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from robot_rl.arm.arm_control import NO_WRENCH
@@ -43,64 +43,106 @@ class RobotWorkcell:
             UnknownNameError: if the cell has no camera of a name.
             ArmStoppedError: if the arm cannot be reached, or is not ready to be driven.
         """
-        file = self.file
-        if task != file.task.name:
-            raise ConfigError(f"{file.path} was read for the task {file.task.name}, not for {task}")
-        for name in options.cameras:
-            if name not in file.cameras:
-                raise UnknownNameError("camera", name, file.cameras, "encoder.cameras")
+        check_task_of(self.file, task)
         with contextlib.ExitStack() as stack:
-            stack.enter_context(own_priority())
-            io = ArmRobotIO(
-                file.connection.make_driver,
-                file.connection.limits,
-                file.connection.cap,
-                cameras=options.cameras,
-                freshness=Freshness(max_age=file.cell.max_age, max_camera_age=file.cell.max_camera_age),
-                wrench_cutoff=file.cell.wrench_cutoff,
-                interpolation=file.connection.interpolation,
-            )
-            stack.callback(io.close)
-            self._check_forces(io)
-            stack.enter_context(acting())
-            for name in options.cameras:
-                feed = _feed(name, file.cameras[name], options.image_size[0], io)
-                feed.start()
-                stack.callback(feed.close)
-            task_: PersonTask = PersonTask(file.task, io.tare)
-            operator = None
-            if file.cell.judge == "goal":
-                goal = Goal(file.goal)
-                task_ = GoalTask(file.task, io.tare, io, goal)
-                operator = GoalOperator(file.task, goal)
-            return Workcell(
-                io=io,
-                clock=io.wall,
-                task=task_,
-                operator=operator,
-                operator_source=Source.HUMAN if operator is None else Source.SCRIPT,
-                close=stack.pop_all().close,
-                judges=(ArmStopJudge(io),),
-                await_frames=io.await_frames,
-                measures_wrench=io.measures_wrench,
-                stops=io,
-                links=io.links,
-                person_resets=file.cell.scene == "person",
-                person_judges=file.cell.judge == "person",
-            )
+            io = stack.enter_context(open_arm(self.file, options.cameras, options.image_size[0]))
+            check_forces(self.file, io)
+            return workcell_on(io, self.file, close=stack.pop_all().close)
 
-    def _check_forces(self, io: ArmRobotIO) -> None:
-        """Refuse a limit on forces that are not measured, unless the file accepts that."""
-        file = self.file
-        if io.measures_wrench:
-            return
-        if file.cell.forces == "required":
-            raise ConfigError(
-                f"{file.path}: the task {file.task.name} ends at a force of {file.task.force_limit:g} N, but the "
-                f"driver {file.connection.driver} measures no force; accept that with `forces: unmeasured` in cell, or "
-                "use an arm or a sensor that measures it"
-            )
-        io.problem(f"{NO_WRENCH} (accepted by `forces: unmeasured`)")
+
+def check_task_of(file: RobotFile, task: str) -> None:
+    """Check that a robot file was read for a task.
+
+    Raises:
+        ConfigError: if it was not.
+    """
+    if task != file.task.name:
+        raise ConfigError(f"{file.path} was read for the task {file.task.name}, not for {task}")
+
+
+@contextlib.contextmanager
+def open_arm(file: RobotFile, cameras: Sequence[str], size: int) -> Iterator[ArmRobotIO]:
+    """Open the arm of a robot file and cameras of it, whose frames have this height and width [px].
+
+    Raises:
+        ConfigError, UnknownNameError, ArmStoppedError: as for `RobotWorkcell`.
+    """
+    for name in cameras:
+        if name not in file.cameras:
+            raise UnknownNameError("camera", name, file.cameras, "encoder.cameras")
+    with contextlib.ExitStack() as stack:
+        stack.enter_context(own_priority())
+        io = ArmRobotIO(
+            file.connection.make_driver,
+            file.connection.limits,
+            file.connection.cap,
+            cameras=tuple(cameras),
+            freshness=Freshness(max_age=file.cell.max_age, max_camera_age=file.cell.max_camera_age),
+            wrench_cutoff=file.cell.wrench_cutoff,
+            interpolation=file.connection.interpolation,
+        )
+        stack.callback(io.close)
+        stack.enter_context(acting())
+        for name in cameras:
+            feed = _feed(name, file.cameras[name], size, io)
+            feed.start()
+            stack.callback(feed.close)
+        yield io
+
+
+def workcell_on(
+    io: ArmRobotIO,
+    file: RobotFile,
+    *,
+    close: Callable[[], None],
+    obstacle: Callable[[], str | None] = lambda: None,
+) -> Workcell:
+    """Return the workcell of the task of a robot file on an open arm.
+
+    Args:
+        io: The arm.
+        file: The file.
+        close: Releases what the workcell owns.
+        obstacle: Why the task cannot begin where the arm is; None if it can.
+    """
+    task_: PersonTask = PersonTask(file.task, io.tare, obstacle)
+    operator = None
+    if file.cell.judge == "goal":
+        goal = Goal(file.goal)
+        task_ = GoalTask(file.task, io.tare, io, goal, obstacle)
+        operator = GoalOperator(file.task, goal)
+    return Workcell(
+        io=io,
+        clock=io.wall,
+        task=task_,
+        operator=operator,
+        operator_source=Source.HUMAN if operator is None else Source.SCRIPT,
+        close=close,
+        judges=(ArmStopJudge(io),),
+        await_frames=io.await_frames,
+        measures_wrench=io.measures_wrench,
+        stops=io,
+        links=io.links,
+        person_resets=file.cell.scene == "person",
+        person_judges=file.cell.judge == "person",
+    )
+
+
+def check_forces(file: RobotFile, io: ArmRobotIO) -> None:
+    """Check that the forces that the task limits are measured, unless the file accepts that they are not.
+
+    Raises:
+        ConfigError: if they are not.
+    """
+    if io.measures_wrench:
+        return
+    if file.cell.forces == "required":
+        raise ConfigError(
+            f"{file.path}: the task {file.task.name} ends at a force of {file.task.force_limit:g} N, but the "
+            f"driver {file.connection.driver} measures no force; accept that with `forces: unmeasured` in cell, or "
+            "use an arm or a sensor that measures it"
+        )
+    io.problem(f"{NO_WRENCH} (accepted by `forces: unmeasured`)")
 
 
 def _feed(name: str, config: CameraConfig, size: int, io: ArmRobotIO) -> CameraFeed:

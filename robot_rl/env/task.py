@@ -290,8 +290,8 @@ class Continues(Protocol):
     """A task that can begin in the scene as the last episode left it, so that nobody has to make the scene ready."""
 
     @property
-    def home(self) -> StartPose:
-        """How the arm goes to its start pose by itself, after an episode that may have ended anywhere."""
+    def home(self) -> StartPose | None:
+        """How the arm goes to its start pose after an episode that may have ended anywhere; None: the next one does."""
         ...
 
     def obstacle(self) -> str | None:

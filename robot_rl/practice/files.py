@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+from robot_rl.config.components import TrainConfig
+from robot_rl.config.load import dump_config
 from robot_rl.errors import RunDirectoryError
 from robot_rl.run.directory.run_directory import RunDirectory
 from robot_rl.system.atomic_file import append_row, to_json, write_atomically, writing
@@ -17,6 +19,8 @@ FORMAT = 1
 """Version of the files."""
 PRACTICE, TURN, EPISODES, SUMMARY = "practice.json", "turn.json", "episodes.jsonl", "summary.json"
 PICTURE = "practice.png"
+SETTINGS = "settings"
+"""Folder with the settings of each task, as the practice began."""
 
 
 @dataclass(frozen=True)
@@ -27,11 +31,13 @@ class PracticePlan:
         tasks: Names of the tasks, in turn; one alone begins again where it ended.
         unattended: Nobody is there: nobody takes over, and the practice ends where only a person could help.
         patience: Robot time without a success after which the person is called [s].
+        demos: Stores of demonstrations to begin with, by task; without one they are recorded.
     """
 
     tasks: tuple[str, ...]
     unattended: bool = False
     patience: float = 1800.0
+    demos: Mapping[str, str] = field(default_factory=dict, hash=False)
 
 
 @dataclass(frozen=True)
@@ -99,17 +105,29 @@ class PracticeFiles:
             raise RunDirectoryError(f"{path / PRACTICE} is not that of a practice: {error}") from error
 
     @classmethod
-    def create(cls, path: Path, plan: PracticePlan) -> PracticeFiles:
-        """Make the files of a new practice.
+    def create(cls, path: Path, plan: PracticePlan, configs: Mapping[str, TrainConfig]) -> PracticeFiles:
+        """Make the files of a new practice, with the settings of each task, whose training may begin only later.
 
         Raises:
             RunDirectoryError: if the directory is not empty, or cannot be written.
         """
         cls.check_free(path)
         with writing(path):
-            path.mkdir(parents=True, exist_ok=True)
+            (path / SETTINGS).mkdir(parents=True, exist_ok=True)
+        for task, config in configs.items():
+            dump_config(config, path / SETTINGS / f"{task}.yaml")
         write_atomically(path / PRACTICE, to_json({"format": FORMAT, **asdict(plan)}, indent=2) + "\n")
         return cls(path)
+
+    def settings(self, task: str) -> Path:
+        """Return the file with the settings of a task: of its training, or those with which that will begin.
+
+        Raises:
+            RunDirectoryError: if no training has begun.
+        """
+        if not any(RunDirectory.holds_run(folder) for folder in self.path.iterdir()):
+            raise RunDirectoryError(f"{self.path} ended before its first training began; begin it without --resume")
+        return self.path / task / "config.yaml" if self.has_run(task) else self.path / SETTINGS / f"{task}.yaml"
 
     def has_run(self, task: str) -> bool:
         """Return whether the training of a task has begun."""

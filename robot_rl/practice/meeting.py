@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import logging
-from collections.abc import Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 
 import numpy as np
 
 from robot_rl.config.components import TrainConfig
 from robot_rl.env.environment import Environment, SupportsDemonstration
+from robot_rl.env.task import WorkcellOptions
 from robot_rl.errors import ConfigError
 from robot_rl.practice.stage import Stage
 from robot_rl.run.deployment import Deployment, workcell_options
@@ -24,17 +25,21 @@ ATTEMPTS = 6
 logger = logging.getLogger(__name__)
 
 
-def check_tasks_meet(config: TrainConfig, tasks: Sequence[str], deployment: Deployment) -> None:
+def check_tasks_meet(configs: Mapping[str, TrainConfig], deployment: Deployment) -> None:
     """Let the operator do each task in simulation, and check that the next one can begin where it ended.
+
+    Args:
+        configs: Of their trainings, in turn.
+        deployment: Where.
 
     Raises:
         ConfigError: if one cannot begin, naming why, or the operator cannot do a task; or one is no task of an arm.
     """
     stage = Stage()
     place = replace(deployment, workcell=stage.workcell(deployment.workcell))
-    options = workcell_options(replace(config, observations="state", realtime=False, processes=1))
+    tasks = tuple(configs)
     with contextlib.ExitStack() as stack:
-        envs = {task: stack.enter_context(place.environment(task, options)) for task in tasks}
+        envs = {task: stack.enter_context(place.environment(task, _options(configs[task]))) for task in tasks}
         if others := [task for task in tasks if task not in stage.places]:
             raise ConfigError(
                 f"{' and '.join(others)} cannot be practised: an environment of others begins each episode with a reset"
@@ -44,7 +49,11 @@ def check_tasks_meet(config: TrainConfig, tasks: Sequence[str], deployment: Depl
             return
         for number, task in enumerate(tasks):
             following = tasks[(number + 1) % len(tasks)]
-            _check_meet(stage, envs[task], task, following, config.seed)
+            _check_meet(stage, envs[task], task, following, configs[task].seed)
+
+
+def _options(config: TrainConfig) -> WorkcellOptions:
+    return workcell_options(replace(config, observations="state", realtime=False, processes=1))
 
 
 def _check_meet(stage: Stage, env: Environment, task: str, following: str, seed: int) -> None:

@@ -16,7 +16,7 @@ from robot_rl.clock import NS_PER_S
 from robot_rl.env.move_arm import go_to_start, move_gripper
 from robot_rl.env.robot_io import RobotState
 from robot_rl.env.task import Continues, Outcome, Task, TaskSpec, Workcell, WorkcellOptions
-from robot_rl.errors import ConfigError
+from robot_rl.errors import ArmStoppedError, ConfigError
 from robot_rl.geometry import Pose
 from robot_rl.spec import ArraySpec
 
@@ -30,6 +30,7 @@ class ContinuingTask:
     Attributes:
         resets: Whether the next episodes begin with a reset of the scene.
         own: The task.
+        arrived: Called when an episode begins, with the arm at its start.
 
     Raises:
         ConfigError: if it cannot begin in the scene as it is.
@@ -43,6 +44,7 @@ class ContinuingTask:
         self._task: Task = task
         self.own: Continues = task
         self.resets = False
+        self.arrived: Callable[[], object] = lambda: None
 
     @property
     def spec(self) -> TaskSpec:
@@ -55,6 +57,7 @@ class ContinuingTask:
 
     def reset(self, seed: int) -> None:
         """Make the scene ready, or the task in the scene as it is."""
+        self.arrived()
         if self.resets:
             self._task.reset(seed)
         else:
@@ -95,6 +98,7 @@ class Stage:
     places: dict[str, Place] = field(default_factory=dict)
     current: str = ""
     between_s: float = 0.0
+    _left: int | None = field(default=None, init=False)  # when the arm left for the start of the next episode [ns]
 
     def workcell(self, make: Callable[[str, WorkcellOptions], Workcell]) -> Callable[[str, WorkcellOptions], Workcell]:
         """Return a maker of workcells whose tasks are on this stage."""
@@ -106,7 +110,8 @@ class Stage:
             except ConfigError:
                 cell.close()
                 raise
-            placed = replace(cell, task=task)
+            placed = replace(cell, task=task, person_resets=False)
+            task.arrived = self._arrive
             self.places[name] = Place(placed, task)
             return placed
 
@@ -116,24 +121,42 @@ class Stage:
         """Return why each task cannot begin in the scene as it is; None if it can."""
         return {name: place.task.own.obstacle() for name, place in self.places.items()}
 
-    def clear(self, *, tidy: bool) -> None:
+    def depart(self) -> None:
+        """Count the way to the start of the next episode as between episodes, from now on."""
+        self._left = self.places[self.current].cell.clock.now()
+
+    def _arrive(self) -> None:
+        if self._left is not None:
+            self.between_s += (self.places[self.current].cell.clock.now() - self._left) / NS_PER_S
+            self._left = None
+
+    def clear(self, *, tidy: bool) -> bool:
         """Bring the arm to its start pose, with nothing in its fingers, and show the scene to every task.
+
+        A task without a home is brought to its start by its next episode.
 
         Args:
             tidy: Let the task move what the arm could not get at otherwise.
 
+        Returns:
+            True: it is done.
+
         Raises:
-            RobotLostError: if the arm does not get there.
+            RobotLostError: if the arm does not get there, or is stopped until a person lets it go on.
         """
         cell, own = self.places[self.current].cell, self.places[self.current].task.own
+        if cell.stops is not None and (reason := cell.stops.stopped) is not None:
+            raise ArmStoppedError(f"the arm is stopped: {reason}")
         spec, since = cell.task.spec, cell.clock.now()
         if spec.gripper:
             move_gripper(cell.io, cell.clock, spec.gripper_open_width)
-        go_to_start(cell.io, cell.clock, own.home)
+        if own.home is not None:
+            go_to_start(cell.io, cell.clock, own.home)
         if tidy:
             own.tidy(cell.io, cell.clock)
         self.between_s += (cell.clock.now() - since) / NS_PER_S
         self._show(cell)
+        return True
 
     def save(self) -> list[float] | None:
         """Return the scene, for `restore`; None on a robot, or before it has been made ready."""

@@ -10,13 +10,14 @@ from robot_rl.config.components import TrainConfig
 from robot_rl.config.load import config_to_dict
 from robot_rl.data.store.store import EpisodeStore
 from robot_rl.env.environment import Environment
+from robot_rl.env.episode_observer import EpisodeResult
 from robot_rl.learn.learner_port import LearnerPort
 from robot_rl.learn.networks.networks import policy_digest
 from robot_rl.run.deployment import Deployment
 from robot_rl.run.directory.metrics import read_metrics
 from robot_rl.run.directory.run_directory import RunDirectory
 from robot_rl.run.evaluate_run import film
-from robot_rl.run.evaluation import evaluate_policy
+from robot_rl.run.evaluation import Evaluation, evaluate_policy
 from robot_rl.run.label_rewards import TrainingRewards
 from robot_rl.run.training_loop import COMPARED, Training
 
@@ -49,6 +50,14 @@ class OpenTraining:
     resumed: bool
     shown: contextlib.ExitStack
 
+    def play_next(self) -> EpisodeResult | None:
+        """Play the next episode, as `Training.play_next`; where labels judge it, wait for its label."""
+        training, labels = self.training, self.labels
+        result = training.play_next()
+        if result is None or labels is None:
+            return result
+        return labels.judged(result, training.env_steps, lambda: training.stop_requested)
+
 
 def import_ahead() -> None:
     """Import what a training needs later, before an arm is opened: its controller stops it where commands are late.
@@ -60,8 +69,12 @@ def import_ahead() -> None:
     import robot_rl.viz.learning_curve  # noqa: F401
 
 
-def conclude(opened: OpenTraining) -> dict[str, Any]:
+def conclude(opened: OpenTraining, evaluated: Evaluation | None = None) -> dict[str, Any]:
     """Evaluate the policy, write the summary, draw the learning curve, and film episodes.
+
+    Args:
+        opened: The training.
+        evaluated: How the deployed policy does, where that is known; None: it is evaluated.
 
     Returns:
         The content of `summary.json`.
@@ -76,7 +89,9 @@ def conclude(opened: OpenTraining) -> dict[str, Any]:
     record, policy = training.record, training.deployed.policy
     learned = record.wall_time
     base = None if training.base is None else training.base.player
-    evaluation = evaluate_policy(config, env, policy, learner.perception, deployment, base=base).summary()
+    if evaluated is None:
+        evaluated = evaluate_policy(config, env, policy, learner.perception, deployment, base=base)
+    evaluation = evaluated.summary()
     if config.evaluation.curve_newest:
         network = learner.policy
         newest = evaluate_policy(config, env, network, learner.perception, deployment, base=base).summary()

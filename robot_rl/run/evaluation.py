@@ -106,6 +106,53 @@ class Evaluation:
         return [asdict(result) for result in self.results]
 
 
+class HeldOut:
+    """Held-out episodes of the deterministic policy, one after the other; one that is cut is played again.
+
+    Args:
+        rollout: Environment and policy; interventions are off in it.
+        seed: Which resets; training never sees them, whatever its seed.
+        purpose: Whether this is the final evaluation or a point of the learning curve; their resets differ.
+        retry: Retries of episodes in which the robot is lost; None raises the error.
+        judged: Returns a result as who judges it later has it; None: it is known at the end of the episode.
+
+    Attributes:
+        results: Of the episodes so far.
+    """
+
+    def __init__(
+        self,
+        rollout: Rollout,
+        seed: int,
+        purpose: Purpose = Purpose.EVALUATION,
+        retry: EpisodeRetry | None = None,
+        judged: Callable[[EpisodeResult], EpisodeResult] | None = None,
+    ) -> None:
+        self._rollout, self._seed, self._purpose, self._retry = rollout, seed, purpose, retry or EpisodeRetry()
+        self._judged = judged
+        self.results: list[EpisodeResult] = []
+
+    def play(self) -> EpisodeResult | None:
+        """Play the next episode; return its result, or None if it does not count and has to be played again."""
+        number = len(self.results)
+        resets = episode_seed(self._purpose, self._seed, number)
+        play = partial(self._rollout.play, resets, f"evaluation-{number:04d}", deterministic=True)
+        if (result := self._retry.attempt(play)) is None:
+            return None
+        if self._judged is not None:
+            result = self._judged(result)
+        if result.cut is not None:  # nobody has judged it
+            self._retry.cut(result.cut)
+            return None
+        self.results.append(result)
+        return result
+
+    @property
+    def evaluation(self) -> Evaluation:
+        """The results so far."""
+        return Evaluation(tuple(self.results), self._seed, self._rollout.environment_spec.success)
+
+
 def evaluate(
     rollout: Rollout,
     *,
@@ -127,23 +174,14 @@ def evaluate(
         retry: Retries of episodes in which the robot is lost; None raises the error.
         may_start: Called before each until it returns True; waits a moment while somebody holds the arm.
     """
-    retry = retry or EpisodeRetry()
-    results: list[EpisodeResult] = []
-    while len(results) < episodes:
+    held_out = HeldOut(rollout, seed, purpose, retry)
+    while len(held_out.results) < episodes:
         if not may_start():
             continue
-        number = len(results)
-        resets = episode_seed(purpose, seed, number)
-        play = partial(rollout.play, resets, f"evaluation-{number:04d}", deterministic=True)
-        if (result := retry.attempt(play)) is None:
-            continue
-        if result.cut is not None:  # nobody has judged it
-            retry.cut(result.cut)
-            continue
-        results.append(result)
-        if on_episode is not None:
+        result = held_out.play()
+        if result is not None and on_episode is not None:
             on_episode(result)
-    return Evaluation(tuple(results), seed, rollout.environment_spec.success)
+    return held_out.evaluation
 
 
 def evaluate_policy(

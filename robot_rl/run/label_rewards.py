@@ -51,7 +51,7 @@ class LabelRewards(LateRewards[TrainingRecord]):
 
     def _apply(self, label: Labelled, row: EpisodeSummary, env_steps: int) -> None:
         answer = Answer(Status(label.status), label.values, cost=label.cost)
-        success = self._watch.success(answer)
+        success = self._verdicts[row.episode_id] = self._watch.success(answer)
         if row.success is None and success is not None:
             self._learner.label_episode(row.episode_id, success, label.since)
         alarm = self._watch.add(row, answer, label.lag, label.queried)
@@ -66,13 +66,24 @@ class LabelRewards(LateRewards[TrainingRecord]):
         return {**super().summary(), "calibrated": calibrated, **self._watch.summary()}
 
 
+class EvaluationLabels(LabelRewards):
+    """Labels of the episodes of an evaluation: nothing is learned from them, nor recorded beside the training."""
+
+    def _apply(self, label: Labelled, row: EpisodeSummary, env_steps: int) -> None:
+        del env_steps
+        self._verdicts[row.episode_id] = self._watch.success(Answer(Status(label.status), label.values))
+
+
 @contextlib.contextmanager
-def open_label_rewards(reward: RewardConfig, env: Environment) -> Iterator[TrainingRewards | None]:
+def open_label_rewards(
+    reward: RewardConfig, env: Environment, made: type[LabelRewards] = LabelRewards
+) -> Iterator[TrainingRewards | None]:
     """Start the labeller beside a training; None if labels do not reward its episodes.
 
     Args:
         reward: The `reward` section of the configuration.
         env: The environment; a `LabelReward` among its outcome filters shows that labels are needed.
+        made: Made of labels of success; it decides what they are for.
 
     Raises:
         UncertifiedError: if the labels are unfit or not shown to be fit, and the configuration does not allow that.
@@ -106,4 +117,4 @@ def open_label_rewards(reward: RewardConfig, env: Environment) -> Iterator[Train
         reward.find_onset,
     )  # fmt: skip
     with LabellerLink(order, logger.warning) as link:
-        yield LabelRewards(labeller, link, judge, waits=waits)
+        yield made(labeller, link, judge, waits=waits)

@@ -214,4 +214,6 @@ def explain_resume(path: Path, command: str) -> Iterator[None]:
             f"stopped at once; what was saved before is kept; {how_to_resume(path, command)}"
         ) from error
     except (ArmStoppedError, CommandLateError) as error:
+        if how_to_resume(path, command) in str(error):  # of several trainings on one arm, another one has added it
+            raise
         raise type(error)(f"{error}; what was recorded is kept; {how_to_resume(path, command)}") from error

@@ -7,7 +7,7 @@ writes checkpoints between episodes, from which a resumed run continues to the s
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, cast
@@ -17,7 +17,7 @@ import numpy as np
 from robot_rl.base_policy.run_base import RunBase
 from robot_rl.config.components import TrainConfig
 from robot_rl.data.store.store import EpisodeStore
-from robot_rl.env.environment import Environment, SupportsGivingUp, without_interventions
+from robot_rl.env.environment import Environment, SupportsGivingUp, disable_interventions, without_interventions
 from robot_rl.env.episode_observer import EpisodeResult, Observer
 from robot_rl.learn.actor import Deriver, Rollout, StoreRecorder
 from robot_rl.learn.learner_port import LearnerPort, send_record
@@ -25,7 +25,7 @@ from robot_rl.learn.networks.policy_average import PolicyAverage
 from robot_rl.run.assistance import Assistance, LabelSource
 from robot_rl.run.demonstrate import demonstration_facts, demonstration_id, record_demonstrations
 from robot_rl.run.episode_retry import EpisodeRetry
-from robot_rl.run.evaluation import evaluate
+from robot_rl.run.evaluation import HeldOut, evaluate
 from robot_rl.run.resume import keep_checkpoint, recorded_after, save_training
 from robot_rl.run.training_record import TrainingRecord
 from robot_rl.seeding import Purpose, episode_seed
@@ -360,12 +360,24 @@ class Training:
             point |= {f"newest_{name}": newest[name] for name in COMPARED}
         self.record.curve(self.env_steps, point)
 
+    def held_out(
+        self, observers: Sequence[Observer] = (), judged: Callable[[EpisodeResult], EpisodeResult] | None = None
+    ) -> HeldOut:
+        """Return the episodes of the final evaluation, to play them one by one; nobody takes over any more."""
+        disable_interventions(self._env)
+        return HeldOut(self._alone(observers), self._config.evaluation.seed, retry=self._retry, judged=judged)
+
+    def _alone(self, observers: Sequence[Observer] = (), *, newest: bool = False) -> Rollout:
+        """Return the robot side of an evaluation, of the deployed policy or the newest."""
+        policy = self._learner.policy if newest else self.deployed.policy
+        base = None if self.base is None else self.base.player
+        history = self._config.replay.history
+        return Rollout(self._env, policy, self._learner.perception, history, observers, base=base)
+
     def _evaluate(self, *, newest: bool = False) -> dict[str, Any]:
         """Return how the deployed policy, or the newest, does in a short evaluation."""
-        config, base = self._config, None if self.base is None else self.base.player
-        policy = self._learner.policy if newest else self.deployed.policy
-        rollout = Rollout(self._env, policy, self._learner.perception, config.replay.history, base=base)
-        settings = config.evaluation
+        rollout = self._alone(newest=newest)
+        settings = self._config.evaluation
         with without_interventions(self._env), self._aside():
             return evaluate(
                 rollout,

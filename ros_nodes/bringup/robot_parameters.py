@@ -74,7 +74,11 @@ def node_parameters(robot: RobotFile) -> dict[str, dict[str, Any]]:
     connection, cell = robot.connection, robot.cell
     cap = {key: value for key, value in asdict(connection.cap).items() if key != "commander"}
     ages = {"max_age": connection.max_age, "max_camera_age": cell.max_camera_age}
-    goal = {f"goal_{key}": value for key, value in asdict(robot.goal).items()} if cell.judge == "goal" else {}
+    goal = {}
+    if cell.judge == "goal":
+        if robot.goal.centre:
+            raise ConfigError(f"{robot.path}: goal: over topics it has no centre, but lies around the start; remove it")
+        goal = {f"goal_{key}": value for key, value in asdict(robot.goal).items() if key != "centre"}
     nodes = {
         "robot_node": {
             **_of_driver(robot),

@@ -92,6 +92,40 @@ def test_a_mistake_is_one_line(tmp_path, my_arm, changes, named):
     assert "\n" not in str(caught.value)
 
 
+BACK = {"task": {"instruction": "pull the plug out", "start": None}, "judge": "goal", "goal": {"tolerance": 0.02}}
+WITH_REVERSE = {"task__reverse": "unplug", "reverse": BACK}
+
+
+def test_the_task_that_leads_back_has_what_differs_and_for_the_rest_what_the_task_has(tmp_path, my_arm):
+    file = write(tmp_path, changed(**WITH_REVERSE))
+    there, back = read_robot_file(file, "plug"), read_robot_file(file, "unplug")
+    assert there.reverse == back.reverse == "unplug"
+    assert (there.task.name, there.task.instruction, there.cell.judge) == ("plug", "insert the plug", "person")
+    assert (back.task.name, back.task.instruction, back.cell.judge) == ("unplug", "pull the plug out", "goal")
+    assert back.task.max_steps == there.task.max_steps and back.goal.tolerance == 0.02
+    assert back.cell.devices == there.cell.devices and back.cameras == there.cameras
+
+
+@pytest.mark.parametrize(
+    ("changes", "named"),
+    [
+        ({"reverse": []}, "reverse: has to be a mapping with what differs: task, judge, goal"),
+        ({"reverse": {"limits": {}}}, "reverse: unknown limits; valid: task, judge, goal"),
+        ({"task__reverse": ""}, "the section reverse has no effect without its name"),
+        ({"reverse": {"task": {"max_step": 3}}}, "task, with what differs in reverse: unknown max_step"),
+        ({"reverse": {"judge": "goal", "goal": {"centre": [0.4, 0.0]}}}, "goal: centre has 2 numbers"),
+        ({"reverse": {"judge": "nobody"}}, "cell: judge: "),
+        ({"reverse": {"goal": {}}}, "goal has no effect without `judge: goal`"),
+    ],
+    ids=str,
+)
+def test_a_mistake_in_what_differs_is_one_line(tmp_path, my_arm, changes, named):
+    with pytest.raises(ConfigError) as caught:
+        read_robot_file(write(tmp_path, changed(**{**WITH_REVERSE, **changes})), "unplug")
+    assert named in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
 def test_forces_that_are_limited_and_not_measured_are_refused_unless_accepted(tmp_path, my_arm):
     robot = read_robot_file(write(tmp_path, changed(cell={})), "plug")
     with pytest.raises(ConfigError, match=r"ends at a force of 60 N, but the driver my_arm measures no force"):

@@ -31,6 +31,10 @@ SKILLED = [
 ]
 
 
+def configs_of(*tasks):
+    return {task: load_config(None, [*SKILLED, f"task={task}"]) for task in tasks}
+
+
 def rows_of(path):
     return [json.loads(line) for line in (path / "episodes.jsonl").read_text().splitlines()]
 
@@ -49,12 +53,12 @@ def test_an_environment_of_others_cannot_be_practised(tmp_path, capsys):
 
 
 def test_tasks_alternate_in_one_scene_until_a_person_is_needed_and_go_on_after_a_resume(tmp_path):
-    config, path = load_config(None, SKILLED), tmp_path / "practice"
+    configs, path = configs_of(*PAIR), tmp_path / "practice"
     with pytest.raises(InterruptedRunError, match=r"no success in .* minutes of robot time.*--resume --out"):
-        practice(config, path, PracticePlan(PAIR, unattended=True, patience=0.0), resume=False)
+        practice(configs, path, PracticePlan(PAIR, unattended=True, patience=0.0), resume=False)
     assert PracticeFiles(path).state().next == "relocate_forward"
     plan = replace(PracticeFiles.read_plan(path), patience=600.0)
-    summary = practice(config, path, plan, resume=True)
+    summary = practice(configs, path, plan, resume=True)
     rows = rows_of(path)
     assert [row["task"] for row in rows if row["success"]][:4] == [*PAIR, *PAIR]
     assert summary["manual_resets"] == 0
@@ -71,17 +75,16 @@ def test_tasks_alternate_in_one_scene_until_a_person_is_needed_and_go_on_after_a
     assert recorded == len(rows) + 2
     assert (path / "practice.png").stat().st_size > 0
     with pytest.raises(RunDirectoryError, match="add --resume"):
-        practice(config, path, plan, resume=False)
+        practice(configs, path, plan, resume=False)
 
 
 def test_tasks_whose_ends_do_not_meet_are_refused_before_anything_is_written(tmp_path):
-    config = load_config(None, SKILLED)
     with pytest.raises(ConfigError, match=r"does not end where it begins: .* the bin into which it belongs"):
-        practice(config, tmp_path / "alone", PracticePlan(("relocate_back",)), resume=False)
+        practice(configs_of("relocate_back"), tmp_path / "alone", PracticePlan(("relocate_back",)), resume=False)
     with pytest.raises(ConfigError, match=r"do not meet: after relocate_forward .* outside of the workspace"):
-        check_tasks_meet(config, ("relocate_forward", "cube_lift"), Deployment())
+        check_tasks_meet(configs_of("relocate_forward", "cube_lift"), Deployment())
     with pytest.raises(ConfigError, match="reach cannot be practised"):
-        check_tasks_meet(config, ("reach",), Deployment())
+        check_tasks_meet(configs_of("reach"), Deployment())
     assert not list(tmp_path.iterdir())
 
 

@@ -23,6 +23,7 @@ from robot_rl.cli.parts.command import (
     add_calibration_flag,
     add_call_flag,
     add_settings_flags,
+    demonstrations_of,
     given_settings,
     natural,
     positive,
@@ -170,11 +171,7 @@ def _overrides(arguments: argparse.Namespace, operator: OperatorOptions | None) 
     if arguments.realtime or operator is not None or arguments.robot is not None:  # nobody leads faster than real time
         overrides += ["realtime=true", "processes=2"]
     if arguments.demos is not None:
-        from robot_rl.data.store.operator_labels import rewarded_episodes
-        from robot_rl.data.store.store import EpisodeStore
-
-        with EpisodeStore.open(arguments.demos) as demos:
-            overrides.append(f"demonstrations={len(rewarded_episodes(demos, arguments.rewards))}")
+        overrides.append(demonstrations_of(arguments.demos, arguments.rewards))
     return overrides
 
 

@@ -102,6 +102,19 @@ def given_settings(arguments: argparse.Namespace, flags: Mapping[str, str]) -> l
     return [*arguments.set, *(f"{key}={value}" for key, value in given.items() if value is not None)]
 
 
+def demonstrations_of(store: Path, rewards: str | None = None) -> str:
+    """Return the setting of a run that begins with all demonstrations of a store, as they are, or as an overlay has it.
+
+    Raises:
+        DataError: if there is no such store, or overlay.
+    """
+    from robot_rl.data.store.operator_labels import rewarded_episodes
+    from robot_rl.data.store.store import EpisodeStore
+
+    with EpisodeStore.open(store) as demos:
+        return f"demonstrations={len(rewarded_episodes(demos, rewards))}"
+
+
 class Reply(NamedTuple):
     """The answer of a command.
 

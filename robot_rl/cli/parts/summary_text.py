@@ -62,9 +62,10 @@ def practice_lines(summary: dict[str, Any]) -> list[str]:
     lines = []
     for task, own in summary["tasks"].items():
         low, high = own["success_ci95"]
+        where = f"{own['episodes']} {summary['evaluated']}"
         lines.append(
-            f"{task}: success {own['success_rate']:.3f} on {own['episodes']} held-out resets (95 % interval {low:.3f} "
-            f"to {high:.3f}), {own['env_steps']} env steps"
+            f"{task}: success {own['success_rate']:.3f} on {where} (95 % interval {low:.3f} to {high:.3f}), "
+            f"{own['env_steps']} env steps"
         )
     lines.append(
         f"{summary['robot_minutes']:.1f} robot minutes, {summary['between_minutes']:.1f} of them between episodes; "

@@ -72,11 +72,13 @@ def main(begin: Callable[[Work], Callable[[], bool]]) -> int:
     """
     out = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # what libraries print is no message
+    # A buffer of its own: Python aborts at its end if a thread still reads from the buffer of `sys.stdin`.
+    orders = open(sys.stdin.fileno(), "rb", closefd=False)  # noqa: SIM115  (as long as the process)
     try:
-        first = TO_LABELLER.read(sys.stdin.buffer)
+        first = TO_LABELLER.read(orders)
         if not isinstance(first, LabellingOrder):
             raise LinkError(f"the first message is {type(first).__name__}, expected LabellingOrder")
-        _serve(first.order(), sys.stdin.buffer, out, begin)
+        _serve(first.order(), orders, out, begin)
     except BudgetSpentError as error:
         _send(out, LabellerEnded(f"{error}; continue with --resume and a larger reward.budget", failed=False))
     except ValuelessAnswersError as error:

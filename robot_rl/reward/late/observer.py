@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, Generic, Protocol, TypeVar
 
 from robot_rl.data.schema import Episode, Observation, Step
 from robot_rl.data.store.store import EpisodeStore
+from robot_rl.env.episode_observer import EpisodeResult
 from robot_rl.learn.learner_port import LearnerPort
 from robot_rl.reward.labels.labeller import Labeller
 from robot_rl.reward.labels.process_link import LabellerLink, Result, wait_until
 from robot_rl.reward.labels.process_messages import RoundDone
-from robot_rl.reward.late.reward_source import LabelReward
+from robot_rl.reward.late.reward_source import TO_BE_LABELLED, LabelReward
+
+LONGEST_WAIT = 600.0
+"""Longest time for which the next turn waits for a label, e.g. while a server is away [s]."""
 
 
 class Record(Protocol):
@@ -45,6 +51,7 @@ class LateRewards(Generic[R]):
         self._labeller, self._link, self._judge, self._waits = labeller, link, judge, waits
         self._settled: set[str] = set()  # episodes that have their rewards, or were queried in vain
         self._newest, self._reason = "", ""
+        self._verdicts: dict[str, bool | None] = {}  # success of labelled episodes; None: the label leaves it open
 
     def begin(self, store: EpisodeStore, learner: LearnerPort, record: R) -> None:
         """Reward the online episodes of this store for this learner from now on."""
@@ -75,13 +82,32 @@ class LateRewards(Generic[R]):
 
     def wait(self, env_steps: int, stop: Callable[[], bool]) -> None:
         """Wait between episodes for the newest one's rewards, where time stands still meanwhile."""
+        if self._waits:
+            self._await_newest(env_steps, stop)
 
+    @property
+    def ended(self) -> str:
+        """Why no more rewards will come; empty while they may."""
+        return self._link.ended
+
+    def judged(self, result: EpisodeResult, env_steps: int, stop: Callable[[], bool]) -> EpisodeResult:
+        """Wait for the label of the newest episode, and return its result with the success that the label shows.
+
+        Without a label, or with one that leaves it open, it was no success. A failure by the task, and what was cut for
+        another reason, stay as they are.
+        """
+        if result.failure is not None or result.cut not in (None, TO_BE_LABELLED):
+            return result
+        end = time.monotonic() + LONGEST_WAIT
+        self._await_newest(env_steps, lambda: stop() or time.monotonic() > end)
+        return replace(result, success=bool(self._verdicts.get(self._newest)), cut=None)
+
+    def _await_newest(self, env_steps: int, stop: Callable[[], bool]) -> None:
         def arrived() -> bool:
             self.deliver(env_steps)
             return self._newest in self._settled or bool(self._link.ended) or stop()
 
-        if self._waits:
-            wait_until(arrived)
+        wait_until(arrived)
 
     def summary(self) -> dict[str, Any]:
         """Return who answered, and how far that could be trusted."""

@@ -13,6 +13,9 @@ import numpy as np
 from robot_rl.data.schema import LABEL_SOURCE, TASK_SUCCESS
 from robot_rl.env.task import Outcome, TaskSpec
 
+TO_BE_LABELLED = "to be labelled"
+"""Why an episode is cut at the step limit of labelled ones."""
+
 
 class LabelReward:
     """Removes success and reward from the outcomes of an episode that will be labelled; others stay as they are.
@@ -41,7 +44,7 @@ class LabelReward:
         if not self._withholds:
             return outcome
         self._steps += 1
-        cut = "to be labelled" if self._steps == self._limit else outcome.cut
+        cut = TO_BE_LABELLED if self._steps == self._limit else outcome.cut
         truth = {TASK_SUCCESS: float(outcome.success)} if self._knows_truth else {}
         metrics = {**outcome.metrics, **truth}
         return replace(outcome, success=False, reward=0.0, judge=LABEL_SOURCE, metrics=metrics, cut=cut)

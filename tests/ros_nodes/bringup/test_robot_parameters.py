@@ -86,6 +86,10 @@ def test_a_cell_without_cameras_has_no_node_for_them(robot, tmp_path):
             "over topics there is one; here: spacemouse, g",
         ),
         (
+            {"goal": ROBOT["goal"] | {"centre": [0.4, 0.0, 0.2]}},
+            "goal: over topics it has no centre",
+        ),
+        (
             {"cameras": ROBOT["cameras"] | {"front": {"source": "uvc:/dev/video2"}}},
             "cameras: front: width, height, rate and frozen_after have to be those of the others",
         ),
