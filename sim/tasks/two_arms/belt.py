@@ -145,7 +145,7 @@ class Belt:
         self._rest = float(model.flexedge_length0[: BELT.pieces].sum())
         content = np.empty(mujoco.mj_sizeModel(model), np.uint8)
         mujoco.mj_saveModel(model, None, content)
-        key = hashlib.sha256(b"".join((content, *(q_start[arm] for arm in BASES)))).digest()
+        key = hashlib.sha256(content.tobytes() + b"".join(q_start[arm].tobytes() for arm in BASES)).digest()
         if key not in _SETTLED:
             _SETTLED[key] = self._settled(q_start)
             _SETTLED[key].flags.writeable = False
