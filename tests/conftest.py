@@ -4,8 +4,11 @@ And examples of properties may take as long as they do, since these machines are
 """
 
 import faulthandler
+import gc
 import os
 import sys
+from functools import cache
+from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -16,7 +19,9 @@ os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # hundreds of processes would c
 import sim  # noqa: F401
 
 sys.dont_write_bytecode = False
+gc.disable()  # until all tests are collected: what is made up to then stays
 
+ROOT = Path(__file__).parents[1]
 RERUNS = 2
 """How often a test that keeps to the wall clock is run again where it fails; a defect fails each time."""
 
@@ -34,6 +39,12 @@ def pytest_configure(config):
     faulthandler.enable(config.stash[STDERR])
 
 
+def pytest_collection_finish():
+    """No collection looks again at the modules and the thousands of tests, which takes 0.3 s."""
+    gc.freeze()
+    gc.enable()
+
+
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_runtest_protocol(item):
     """A native call that never returns, or a teardown after the time limit, would hold up the whole run for ever.
@@ -48,22 +59,32 @@ def pytest_runtest_protocol(item):
 
 
 @pytest.hookimpl(trylast=True)
-def pytest_collection_modifyitems(items):
-    """The summary names what was run again."""
+def pytest_collection_modifyitems(config, items):
+    """The summary names what was run again. Of several processes none shall begin a long file when others end."""
+    slow = {}
     for item in items:
+        slow[item.path] = slow.get(item.path, 0) + bool(item.get_closest_marker("slow"))
         if item.get_closest_marker("wall_clock"):
             item.add_marker(pytest.mark.flaky(reruns=RERUNS))
+    if hasattr(config, "workerinput"):
+        items.sort(key=lambda item: (not keeps_to_the_wall_clock(item.path), -slow[item.path]))
+
+
+@cache
+def keeps_to_the_wall_clock(file):
+    """Whether tests of this file do; all graphs of nodes are among them."""
+    return "ros_nodes" in file.parts or "mark.wall_clock" in file.read_text(encoding="utf-8")
 
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config, log):
-    """Tests of a file share fixtures and stay in one process; so do graphs of nodes, which keep to the wall clock."""
+    """Tests of a file share fixtures and stay in one process; so do all that keep to the wall clock."""
     from xdist.scheduler import LoadFileScheduling
 
-    class OneGraph(LoadFileScheduling):
+    class OneClock(LoadFileScheduling):
         def _split_scope(self, nodeid):
             file = super()._split_scope(nodeid)
-            return "ros_nodes" if "ros_nodes" in file.split("/") else file
+            return "wall clock" if keeps_to_the_wall_clock(ROOT / file) else file
 
         def remove_node(self, node):
             """Leave the finished files of a worker that crashed out of what is queued again.
@@ -74,4 +95,5 @@ def pytest_xdist_make_scheduler(config, log):
             self.assigned_work[node] = {file: tests for file, tests in files.items() if not all(tests.values())}
             return super().remove_node(node)
 
-    return OneGraph(config, log) if config.getvalue("dist") == "loadfile" else None
+    config.option.loadscopereorder = False  # `pytest_collection_modifyitems` has put them in order
+    return OneClock(config, log) if config.getvalue("dist") == "loadfile" else None

@@ -144,10 +144,12 @@ class EnvContract:
         assert info["step"].failure == "force limit"
 
     def test_steps_only_between_reset_and_end(self, make_cell):
-        env = RobotEnv(make_cell())
+        cell = make_cell()
+        env = RobotEnv(replace(cell, task=Delegate(cell.task, spec=replace(cell.task.spec, max_steps=3))))
         with pytest.raises(StepOrderError):
             env.step(idle(env))
-        play(env, until_the_end(env))
+        _, rows = play(env, until_the_end(env))
+        assert rows[-1][3], "it has come to its end"
         with pytest.raises(StepOrderError):
             env.step(idle(env))
         env.reset(seed=1)

@@ -7,7 +7,8 @@ A file is named like its module (`robot_rl.env.task`), a folder like its package
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
+from functools import cache
 from typing import NamedTuple
 
 Graph = dict[str, set[str]]
@@ -30,16 +31,19 @@ class Source(NamedTuple):
         return ".".join(self.path.split("/")[:-1])
 
 
-def imported_modules(source: Source) -> Iterator[tuple[int, str]]:
-    """Line and full name of everything imported; `from a import b` counts as `a.b`."""
+@cache
+def imported_modules(source: Source) -> list[tuple[int, str]]:
+    """Line and full name of everything imported; `from a import b` counts as `a.b`. A dozen rules want it."""
     package = source.path.removesuffix(".py").split("/")[:-1]
+    found: list[tuple[int, str]] = []
     for node in ast.walk(ast.parse(source.text, source.path)):
         if isinstance(node, ast.Import):
-            yield from ((node.lineno, alias.name) for alias in node.names)
+            found += ((node.lineno, alias.name) for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
             base = package[: len(package) - node.level + 1] if node.level else []
             module = ".".join([*base, *([node.module] if node.module else [])])
-            yield from ((node.lineno, f"{module}.{alias.name}") for alias in node.names)
+            found += ((node.lineno, f"{module}.{alias.name}") for alias in node.names)
+    return found
 
 
 def file_graph(files: Iterable[Source]) -> Graph:

@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 from robot_rl.errors import DataError, DivergedError
+from robot_rl.learn.algorithms.adam import Adam
 from robot_rl.learn.networks.networks import StackedMLP
 
 CHECKS = 40
@@ -114,17 +115,21 @@ class RewardEnsemble:
         members = self._network.members
         # Each member draws from its own resample of the pairs (Breiman 1996).
         bags = training[torch.randint(len(training), (members, len(training)), generator=self._generator)]
-        optimizer = torch.optim.Adam(self._network.parameters(), lr=learning_rate, fused=True)
+        place = torch.empty_like(order)
+        place[training] = torch.arange(len(training), device=order.device)
+        few = len(training) <= batch_size
+        known = [side[training].expand(members, -1, -1, -1) for side in (first, second)]
+        optimizer = Adam(self._network.parameters(), learning_rate)
         best_loss, best_state = math.inf, self._network.state_dict()
         interval = max(1, steps // CHECKS)
         for step in range(1, steps + 1):
             draw = torch.randint(len(training), (members, batch_size), generator=self._generator)
             picked = bags.gather(1, draw)
-            logits = self._of_segments(first[picked]) - self._of_segments(second[picked])
-            optimizer.zero_grad()
-            loss = preference_loss(logits, value[picked]).mean(1).sum()
-            torch.autograd.backward(loss)
-            optimizer.step()
+            # Where there are few, each pair is drawn several times, and computed once.
+            logits = (
+                self._logits(*known).gather(1, place[picked]) if few else self._logits(first[picked], second[picked])
+            )
+            optimizer.minimize(preference_loss(logits, value[picked]).mean(1).sum())
             if step % interval == 0 or step == steps:
                 checked = self._check(first[validating], second[validating], value[validating])[0]
                 if checked < best_loss:
@@ -154,7 +159,12 @@ class RewardEnsemble:
         Where it is large, an answer teaches most (Lee 2021, PEBBLE).
         """
         each = [side.expand(self._network.members, *side.shape) for side in (first, second)]
-        return torch.sigmoid(self._of_segments(each[0]) - self._of_segments(each[1])).std(0)
+        return torch.sigmoid(self._logits(*each)).std(0)
+
+    def _logits(self, first: Tensor, second: Tensor) -> Tensor:
+        """Compute each member's logit of first over second, both (members, P, rows, inputs), -> (members, P)."""
+        rewards = self._of_segments(torch.cat([first, second], 1))
+        return rewards[:, : first.shape[1]] - rewards[:, first.shape[1] :]
 
     def _of_segments(self, features: Tensor) -> Tensor:
         """Compute each member's reward of segments, (members, P, rows, inputs) -> (members, P): mean over the rows."""
@@ -168,7 +178,7 @@ class RewardEnsemble:
     def _check(self, first: Tensor, second: Tensor, value: Tensor) -> tuple[float, float | None]:
         """Return loss and accuracy of the ensemble's mean on pairs."""
         each = [side.expand(self._network.members, *side.shape) for side in (first, second)]
-        logits = (self._of_segments(each[0]) - self._of_segments(each[1])).mean(0)
+        logits = self._logits(*each).mean(0)
         loss = float(preference_loss(logits, value).mean())
         decided = value != 0.5
         if not decided.any():

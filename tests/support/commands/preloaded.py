@@ -1,21 +1,23 @@
 """`robot-rl` commands as processes of their own that have everything imported: importing takes most of a short one.
 
 A process that has imported what commands import is forked for each. What a command starts, such as a learner, is a
-program of its own as ever. `python preloaded.py` is that process: a line of JSON in for each command, the number of its
-process and then its exit code out.
+program of its own as ever. Not covered: how a fresh interpreter begins, from entry point to the first import, and what
+its process is called; `installed_robot_rl` has that, and so have tests that call the program themselves.
+
+`python preloaded.py N` is that process. Over the socket of number N it is told each command, with descriptors for
+standard input, output and error and for the exit code; it answers the number of the new process.
 """
 
-import contextlib
 import gc
 import importlib
 import json
 import os
 import select
 import signal
+import socket
 import subprocess
 import sys
-import tempfile
-from pathlib import Path
+import threading
 
 import robot_rl.cli.main
 
@@ -28,6 +30,8 @@ MODULES = (
 
 AT_IMPORT = ("PYTHON", "OMP_", "MUJOCO_", "PYOPENGL_", "LD_", "MPL", "TORCH")
 """Variables of the environment, by their beginnings, that count while Python starts or imports."""
+LENGTH = 4
+"""Bytes that tell how long a command is."""
 
 
 class Preloaded:
@@ -35,64 +39,121 @@ class Preloaded:
 
     def __init__(self, environment):
         self._fixed = _at_import(environment)
+        self._socket, other = socket.socketpair()
+        self._lock = threading.Lock()
         self._process = subprocess.Popen(
-            [sys.executable, __file__], stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment
+            [sys.executable, __file__, str(other.fileno())],
+            pass_fds=(other.fileno(),),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            env=environment,
         )
+        other.close()
 
     def serves(self, environment):
         """Whether a program started in this environment would have imported the same."""
         return self._process.poll() is None and _at_import(environment) == self._fixed
 
-    def robot_rl(self, arguments, environment, cwd, said, patience):
-        """As `subprocess.run` of a command, told `said`; one that takes longer than `patience` [s] is killed."""
-        with tempfile.TemporaryDirectory() as folder:
-            files = [str(Path(folder) / name) for name in ("in", "out", "err")]
-            Path(files[0]).write_text(said)
-            self._process.stdin.write(json.dumps([arguments, environment, str(cwd), files]).encode() + b"\n")
-            self._process.stdin.flush()
-            child = int(self._process.stdout.readline())
-            try:
-                if not select.select([self._process.stdout], [], [], patience)[0]:
-                    raise subprocess.TimeoutExpired(
-                        arguments, patience, *(Path(file).read_bytes() for file in files[1:])
-                    )
-            except BaseException:  # the time limit of a test, too
-                with contextlib.suppress(ProcessLookupError):
-                    os.kill(child, signal.SIGKILL)
-                self._process.stdout.readline()
-                raise
-            code = int(self._process.stdout.readline())
-            out, err = (Path(file).read_text() for file in files[1:])
-        return subprocess.CompletedProcess(arguments, code, out, err)
+    def fork(self, command, descriptors):
+        """Fork it, and return the number of the new process."""
+        content = json.dumps(command).encode()
+        with self._lock:
+            socket.send_fds(self._socket, [len(content).to_bytes(LENGTH)], descriptors)
+            self._socket.sendall(content)
+            return int(self._socket.recv(LENGTH * 4))
+
+
+class PreloadedCommand(subprocess.Popen):
+    """A command, to be handled as any process, though another one than this is its parent and knows how it ended."""
+
+    def __init__(self, preloaded, arguments, **options):
+        self._preloaded = preloaded
+        super().__init__(arguments, **options)
+
+    def _execute_child(self, args, executable, preexec_fn, close_fds, pass_fds, cwd, env, *more):
+        *_, p2cread, p2cwrite, c2pread, c2pwrite, errread, errwrite = more[:9]
+        streams = [
+            own if given == -1 else given for own, given in enumerate((p2cread, c2pwrite, errwrite))
+        ]  # where none is given, those of this process
+        self._ended, theirs = os.pipe()
+        self.pid = self._preloaded.fork([args, dict(env), str(cwd or os.getcwd())], [*streams, theirs])
+        self._child_created = True
+        os.close(theirs)
+        self._close_pipe_fds(p2cread, p2cwrite, c2pread, c2pwrite, errread, errwrite)
+
+    def _internal_poll(self, _deadstate=None):
+        return self._code(0)
+
+    def _wait(self, timeout):
+        if self._code(timeout) is None:
+            raise subprocess.TimeoutExpired(self.args, timeout)
+        return self.returncode
+
+    def _code(self, timeout):
+        if self.returncode is None and select.select([self._ended], [], [], timeout)[0]:
+            self.returncode = int(os.read(self._ended, 16))
+            os.close(self._ended)
+        return self.returncode
 
 
 def _at_import(environment):
     return {name: value for name, value in environment.items() if name.startswith(AT_IMPORT)}
 
 
-def _command(arguments, environment, cwd, files):
+def _command(arguments, environment, cwd, streams, others):
     """In the forked process: do it, and end."""
+    for number, stream in enumerate(streams):
+        os.dup2(stream, number)
+    for other in (*streams, *others):
+        os.close(other)
+    signal.set_wakeup_fd(-1)
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # which this process may have been told to ignore
     os.environ.clear()
     os.environ.update(environment)
     os.chdir(cwd)
-    for number, file in enumerate(files):
-        os.dup2(os.open(file, os.O_RDONLY if number == 0 else os.O_WRONLY | os.O_CREAT, 0o600), number)
     sys.argv = ["robot-rl", *arguments]
     sys.exit(robot_rl.cli.main.main())
 
 
-def main():
+def main(control):
     for module in MODULES:
         importlib.import_module(module)
     gc.collect()
     gc.freeze()  # a collection that looks at all of it would hold up the threads of a command that control an arm
-    for line in sys.stdin:
-        command = json.loads(line)
-        if (child := os.fork()) == 0:
-            _command(*command)
-        print(child, flush=True)
-        print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)
+    woken, wake = os.pipe()
+    os.set_blocking(wake, False)
+    signal.signal(signal.SIGCHLD, lambda *_: None)
+    signal.set_wakeup_fd(wake)
+    ended = {}
+    while True:
+        ready, _, _ = select.select([control, woken], [], [])
+        if woken in ready:
+            os.read(woken, 4096)
+            for child in list(ended):
+                if (result := os.waitpid(child, os.WNOHANG))[0]:
+                    with open(ended.pop(child), "w") as file:
+                        file.write(str(os.waitstatus_to_exitcode(result[1])))
+        if control in ready:
+            length, given, _, _ = socket.recv_fds(control, LENGTH, 4)
+            if not length:
+                return
+            *streams, end = given
+            command = json.loads(_received(control, int.from_bytes(length)))
+            if (child := os.fork()) == 0:
+                _command(*command, streams, [control.detach(), woken, wake, end, *ended.values()])
+            for stream in streams:
+                os.close(stream)
+            ended[child] = end
+            control.sendall(str(child).encode())
+
+
+def _received(control, count):
+    content = b""
+    while len(content) < count:
+        content += control.recv(count - len(content))
+    return content
 
 
 if __name__ == "__main__":
-    main()
+    main(socket.socket(fileno=int(sys.argv[1])))
