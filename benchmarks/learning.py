@@ -24,17 +24,17 @@ from robot_rl.run.directory.metrics import read_metrics
 from robot_rl.statistics import bootstrap_interval, interquartile_mean
 from robot_rl.viz.learning_curve import compare_curves
 
-WITHOUT_IMITATION = ["--set", "sac.imitation=0"]
+IMITATING = ["--set", "sac.imitation={0: 1, 1000: 0.2, 8000: 0}"]
 ARMS = {
     "state": {
         "full": [],
-        "without imitation": WITHOUT_IMITATION,
+        "imitating": IMITATING,
         "without interventions": ["--set", "intervention.enabled=false"],
         "without demonstrations": ["--set", "demonstrations=0"],
     },
     "pixels": {
         "full": [],
-        "without imitation": WITHOUT_IMITATION,
+        "imitating": IMITATING,
         "random encoder": ["--set", "encoder.name=random"],
         "one crop": ["--set", "encoder.crops=1"],
         "no projection": ["--set", "encoder.projection=0"],

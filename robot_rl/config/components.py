@@ -26,7 +26,6 @@ from robot_rl.config.field_types import (
     Positive,
     PositiveReal,
     Resumable,
-    UnlessPlain,
     WithBase,
     WithChunk,
     WithGuest,
@@ -65,10 +64,9 @@ class SACConfig(Section):
     critic_loss: Literal["squared", "hl_gauss"] = "squared"
     """`squared`: critics estimate the return. `hl_gauss`: they estimate a histogram of it over the range that the task
     declares, by cross-entropy (Farebrother 2024); those of the gripper keep the squared error."""
-    imitation: Annotated[Rate, Scheduled(ge=0), FORKABLE, UnlessPlain(0.0)] = field(
-        default_factory={0: 1.0, 1000: 0.2, 8000: 0.0}.copy
-    )
-    """Weight of imitating what counts as a demonstration, beside what critics expect; 0: none."""
+    imitation: Annotated[Rate, Scheduled(ge=0), FORKABLE] = 0.0
+    """Weight of imitating what counts as a demonstration, beside what critics expect; {0: 1, 1000: 0.2, 8000: 0} begins
+    as a clone and ends without. With `sac`. 0: none."""
     clamp_targets: Annotated[bool, FORKABLE] = True
     """Clamp critic targets to the return range that the task or environment declares."""
     goal_weight: Annotated[float, Field(ge=0)] = 0.1

@@ -97,13 +97,7 @@ class WithChunk(OtherDefault):
     condition = "with chunks"
 
 
-class UnlessPlain(OtherDefault):
-    """Mark of a setting whose default differs with a base, with chunks, or with another algorithm than `sac`."""
-
-    condition = "with a base, chunks or another algorithm"
-
-
-CONDITIONS: tuple[type[OtherDefault], ...] = (WithPixels, WithGuest, WithBase, WithNoise, WithChunk, UnlessPlain)
+CONDITIONS: tuple[type[OtherDefault], ...] = (WithPixels, WithGuest, WithBase, WithNoise, WithChunk)
 """All of them, in the order in which people are told."""
 
 
