@@ -119,6 +119,8 @@ def fit_logistic(x: np.ndarray, truth: np.ndarray) -> np.ndarray:
     Returns:
         The k slopes, and the offset.
     """
+    order = np.lexsort([truth, *x.T])  # sums round alike in any order of the cases, and thresholds far out enlarge that
+    x, truth = x[order], truth[order]
     positives, negatives = truth.sum(), (~truth).sum()
     # Platt (1999): targets that a finite number of cases justifies, so that separable data give a finite slope
     target = np.where(truth, (positives + 1) / (positives + 2), 1 / (negatives + 2))

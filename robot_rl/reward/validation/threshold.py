@@ -73,11 +73,11 @@ def choose_threshold(
     least = least_threshold(score[~truth], max_false_positives)
     below, above = score < least, score >= least
     refused = score[below].max()
-    beside = probability[below][np.argmax(score[below])]
+    beside = probability[below & (score == refused)].max()  # of several, as those near 0 and 1 are scored alike
     if above.any():
-        next_one = int(np.argmin(np.where(above, score, np.inf)))
-        middle = calibrated(np.array((beside + probability[next_one]) / 2))
-        threshold = float(np.clip(middle, least, score[next_one]))
+        passed = score[above].min()
+        middle = calibrated(np.array((beside + probability[above & (score == passed)].min()) / 2))
+        threshold = float(np.clip(middle, least, passed))
     else:
         middle = calibrated(np.array((beside + 1.0) / 2))
         threshold = max(float(middle), float(refused) + LEAST_MARGIN)
