@@ -43,21 +43,13 @@ class RobotWorkcell:
             UnknownNameError: if the cell has no camera of a name.
             ArmStoppedError: if the arm cannot be reached, or is not ready to be driven.
         """
-        check_task_of(self.file, task)
+        file = self.file
+        if task != file.task.name:
+            raise ConfigError(f"{file.path} was read for the task {file.task.name}, not for {task}")
         with contextlib.ExitStack() as stack:
-            io = stack.enter_context(open_arm(self.file, options.cameras, options.image_size[0]))
-            check_forces(self.file, io)
-            return workcell_on(io, self.file, close=stack.pop_all().close)
-
-
-def check_task_of(file: RobotFile, task: str) -> None:
-    """Check that a robot file was read for a task.
-
-    Raises:
-        ConfigError: if it was not.
-    """
-    if task != file.task.name:
-        raise ConfigError(f"{file.path} was read for the task {file.task.name}, not for {task}")
+            io = stack.enter_context(open_arm(file, options.cameras, options.image_size[0]))
+            check_forces(file, io)
+            return workcell_on(io, file, close=stack.pop_all().close)
 
 
 @contextlib.contextmanager

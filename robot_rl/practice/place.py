@@ -13,7 +13,8 @@ from pathlib import Path
 from robot_rl.config.components import TrainConfig
 from robot_rl.env.task import WorkcellOptions
 from robot_rl.practice.meeting import check_tasks_meet
-from robot_rl.run.deployment import Deployment
+from robot_rl.run.deployment import Deployment, workcell_options
+from robot_rl.run.make_reward import RewardSetup
 
 RESUME = "robot-rl practice --resume --out"
 
@@ -60,9 +61,6 @@ def wanted_options(
     Raises:
         RobotRLError: if a file of a judge cannot be read.
     """
-    from robot_rl.run.deployment import workcell_options
-    from robot_rl.run.make_reward import RewardSetup
-
     wanted = {}
     for task, config in configs.items():
         reward = (

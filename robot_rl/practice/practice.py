@@ -26,7 +26,7 @@ from robot_rl.practice.turns import Turns
 from robot_rl.run.conclude import OpenTraining, conclude, import_ahead
 from robot_rl.run.demonstrate import record_demonstrations
 from robot_rl.run.evaluation import Evaluation, HeldOut
-from robot_rl.run.resume import how_to_resume
+from robot_rl.run.resume import how_far, how_to_resume
 from robot_rl.run.train import open_training
 from robot_rl.system.process import stop_on_signal
 from robot_rl.system.progress import Part, Progress
@@ -241,7 +241,7 @@ class Practice:
         for opened in self._trainings.values():
             opened.training.end_learning()
         if reason is None and self._stop:
-            reason = f"stopped after {self.env_steps} of {self._env_steps} env steps"
+            reason = f"stopped after {how_far(self.env_steps, self._env_steps)}"
         return reason
 
     def evaluate(self) -> str | None:

@@ -204,6 +204,13 @@ def how_to_resume(path: Path, command: str) -> str:
     return f"continue with: {command} {shlex.quote(str(path))}"
 
 
+def how_far(env_steps: int, wanted: int) -> str:
+    """Return how far a run came before it was stopped, e.g. in the evaluation after its last step."""
+    if env_steps >= wanted:
+        return f"all {wanted} env steps, before their evaluation"
+    return f"{env_steps} of {wanted} env steps"
+
+
 @contextlib.contextmanager
 def explain_resume(path: Path, command: str) -> Iterator[None]:
     """Add the command that resumes a run to the error of a Ctrl-C, of an arm that stopped, or of a machine that did."""

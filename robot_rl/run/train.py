@@ -16,7 +16,7 @@ from robot_rl.run.conclude import OpenTraining, conclude, import_ahead
 from robot_rl.run.deployment import Deployment, workcell_options
 from robot_rl.run.human_labels import deliver_recorded
 from robot_rl.run.lineage.initial_parts import InitialParts
-from robot_rl.run.resume import encode_again, explain_resume, how_to_resume, keep_settings
+from robot_rl.run.resume import encode_again, explain_resume, how_far, how_to_resume, keep_settings
 from robot_rl.run.training_files import open_training_files
 from robot_rl.run.training_loop import Training
 from robot_rl.run.training_record import TrainingRecord
@@ -57,12 +57,9 @@ def train(
         with stop_on_signal(training.request_stop):
             finished = training.run(resumed=opened.resumed)
         if not finished or training.stop_requested:
-            done = f"{training.env_steps} of {config.env_steps} env steps"
-            if training.env_steps >= config.env_steps:
-                done = f"all {config.env_steps} env steps, before their evaluation"
             raise InterruptedRunError(
-                f"stopped after {len(opened.store)} episodes and {done}, and saved; "
-                f"{how_to_resume(path, opened.deployment.resume_command)}"
+                f"stopped after {len(opened.store)} episodes and {how_far(training.env_steps, config.env_steps)}, "
+                f"and saved; {how_to_resume(path, opened.deployment.resume_command)}"
             )
         return conclude(opened)
 

@@ -2,11 +2,10 @@
 
 import json
 import signal
-import time
 from dataclasses import replace
 
 import pytest
-from running import robot_rl, start
+from running import robot_rl, start, wait_for
 
 from robot_rl.cli.main import main
 from robot_rl.config.load import load_config
@@ -35,10 +34,6 @@ def configs_of(*tasks):
     return {task: load_config(None, [*SKILLED, f"task={task}"]) for task in tasks}
 
 
-def rows_of(path):
-    return [json.loads(line) for line in (path / "episodes.jsonl").read_text().splitlines()]
-
-
 def ways_of(store):
     """Where the other bin lies at the start of each episode: its offset from the tool along y [m]."""
     return [float(store.read(name).observations["state/bin"][0][1]) for name in store.ids()]
@@ -59,7 +54,7 @@ def test_tasks_alternate_in_one_scene_until_a_person_is_needed_and_go_on_after_a
     assert PracticeFiles(path).state().next == "relocate_forward"
     plan = replace(PracticeFiles.read_plan(path), patience=600.0)
     summary = practice(configs, path, plan, resume=True)
-    rows = rows_of(path)
+    rows = PracticeFiles(path).episodes()
     assert [row["task"] for row in rows if row["success"]][:4] == [*PAIR, *PAIR]
     assert summary["manual_resets"] == 0
     assert summary["env_steps"] == sum(row["steps"] for row in rows) >= 450
@@ -110,17 +105,14 @@ def test_after_kill_9_everything_recorded_is_kept_and_the_right_task_goes_on(tmp
     path = tmp_path / "practice"
     settings = [flag for setting in SKILLED for flag in ("--set", setting)]
     process = start("practice", PAIR[0], *settings, "--unattended", "--out", path)
-    deadline = time.monotonic() + 120
-    while not (path / "episodes.jsonl").exists() or not list(path.glob("relocate_back/episodes/partial/*.journal")):
-        assert process.poll() is None, process.communicate()[1]
-        assert time.monotonic() < deadline
-        time.sleep(0.002)
+    back = path / "relocate_back" / "episodes" / "partial"
+    wait_for(lambda: PracticeFiles(path).episodes() and list(back.glob("*.journal")), process)
     process.send_signal(signal.SIGKILL)
     process.wait()
-    before = rows_of(path)
+    before = PracticeFiles(path).episodes()
     done = robot_rl("practice", "--resume", "--out", path)
     assert done.returncode == 0, done.stderr
-    rows = rows_of(path)
+    rows = PracticeFiles(path).episodes()
     assert rows[: len(before)] == before
     assert rows[len(before)]["task"] == "relocate_back"
     summary = json.loads((path / "summary.json").read_text())

@@ -3,12 +3,11 @@
 import itertools
 import json
 import signal
-import time
 
 import pytest
 from judged_arm import SKILLED, practised_arm
 from model_server import ModelServer, reply
-from running import one_thread, robot_rl, start
+from running import one_thread, robot_rl, start, wait_for
 from scenes import stamped_store
 
 from robot_rl.cli.main import main
@@ -20,10 +19,6 @@ from robot_rl.practice.files import PracticeFiles, PracticePlan
 from robot_rl.practice.practice import practice
 
 TASKS = ("there", "back")
-
-
-def rows_of(path):
-    return [json.loads(line) for line in (path / "episodes.jsonl").read_text().splitlines()]
 
 
 def practised(file, path, *settings, patience=600.0, resume=False, call="", own=None):
@@ -92,7 +87,7 @@ def test_nobody_helps_where_no_policy_goes_on_and_whoever_resumes_has_made_the_s
     with pytest.raises(InterruptedRunError, match=r"waits for a person: no success .* make the scene ready for there"):
         practised(file, path, "env_steps=60", patience=1.0, call=call)
     assert "there needs a person: no success" in called.read_text()
-    assert {row["success"] for row in rows_of(path)} == {False}
+    assert {row["success"] for row in PracticeFiles(path).episodes()} == {False}
     practised_arm(tmp_path)  # the goal can be reached again
     summary = practised(file, path, "env_steps=22", patience=1.0, resume=True)
     assert summary["manual_resets"] == 1
@@ -101,7 +96,7 @@ def test_nobody_helps_where_no_policy_goes_on_and_whoever_resumes_has_made_the_s
         assert summary["tasks"][task]["episodes"] == 1
         with EpisodeStore.open(path / task / "episodes") as store:
             assert {row.facts.task for row in store.summaries()} == {task}
-    rows = rows_of(path)
+    rows = PracticeFiles(path).episodes()
     turns = [row["task"] for row in rows if row["success"]]
     assert turns == [TASKS[number % 2] for number in range(len(turns))] and len(turns) >= 2
 
@@ -126,17 +121,14 @@ def test_after_kill_9_the_right_direction_goes_on_with_its_own_settings(tmp_path
         *("practice", "there", "--robot", file, *flags, "--own", "back:update_to_data=2", "--steps", "100"),
         *("--unattended", "--out", path),
     )
-    deadline = time.monotonic() + 180
-    while not (path / "episodes.jsonl").exists() or not list(path.glob("back/episodes/partial/*.journal")):
-        assert process.poll() is None, process.communicate()[1]
-        assert time.monotonic() < deadline
-        time.sleep(0.002)
+    back = path / "back" / "episodes" / "partial"
+    wait_for(lambda: PracticeFiles(path).episodes() and list(back.glob("*.journal")), process, patience=180.0)
     process.send_signal(signal.SIGKILL)
     process.wait()
-    before = rows_of(path)
+    before = PracticeFiles(path).episodes()
     steps = sum(row["steps"] for row in before)
     summary = practised(file, path, f"env_steps={steps + 6}", "evaluation.episodes=1", resume=True)
-    rows = rows_of(path)
+    rows = PracticeFiles(path).episodes()
     assert rows[: len(before)] == before
     assert rows[len(before)]["task"] == "back"
     settings = [summary["tasks"][task]["config"]["update_to_data"] for task in TASKS]
@@ -170,7 +162,7 @@ def test_labels_that_come_after_the_episode_decide_whose_turn_it_is_and_judge_th
         }  # fmt: skip
         path = tmp_path / "practice"
         summary = practised(practised_arm(tmp_path, labelled), path, "env_steps=14", own=own)
-    rows = [(row["task"], row["success"]) for row in rows_of(path)]
+    rows = [(row["task"], row["success"]) for row in PracticeFiles(path).episodes()]
     turns = [("there", True), ("back", False), ("back", True)]
     assert rows == [turns[number % 3] for number in range(len(rows))] and len(rows) >= 3
     back = summary["tasks"]["back"]

@@ -15,7 +15,7 @@ import time
 from functools import partial
 
 import pytest
-from running import SMALL, learned, robot_rl, same, start, timeless
+from running import SMALL, learned, robot_rl, same, start, timeless, wait_for
 
 from robot_rl.data.store.codec import decode
 from robot_rl.learn.checkpoint import load_checkpoint
@@ -31,14 +31,6 @@ def uninterrupted(tmp_path_factory):
     path = tmp_path_factory.mktemp("uninterrupted") / "run"
     assert robot_rl(*TRAIN, "--out", path).returncode == 0
     return path
-
-
-def wait_for(what, process):
-    deadline = time.monotonic() + 120
-    while not what():
-        assert process.poll() is None, process.communicate()[1]
-        assert time.monotonic() < deadline
-        time.sleep(0.002)
 
 
 def episode_files(run):

@@ -5,7 +5,7 @@ import shutil
 from dataclasses import replace
 
 import pytest
-from running import learned, robot_rl, same, snapshot, start, timeless
+from running import learned, robot_rl, same, snapshot, start, timeless, wait_for
 
 from robot_rl.config.components import RewardConfig, SACConfig
 from robot_rl.config.describe import list_keys
@@ -121,8 +121,7 @@ def test_every_setting_that_is_marked_may_change_and_a_resumed_run_may_not():
 def test_by_the_command_line_killed_and_resumed(old, tmp_path):
     path = tmp_path / "fork"
     process = start("train", "--fork", old, "--out", path, "--steps", 260, "--set", "sac.discount=0.9")
-    while not (path / "provenance.json").exists():
-        assert process.poll() is None, process.communicate()[1]
+    wait_for((path / "provenance.json").exists, process)
     process.kill()
     process.communicate()
     done = robot_rl("train", "--resume", "--out", path)

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
-from running import learned, robot_rl, same, snapshot, start
+from running import learned, robot_rl, same, snapshot, start, wait_for
 
 from robot_rl.config.components import AlgorithmConfig, ReplayConfig, SACConfig
 from robot_rl.config.environment import EnvironmentConfig
@@ -212,8 +212,7 @@ def test_by_the_command_line_and_killed_before_it_is_a_run(old, tmp_path):
     run = tmp_path / "run"
     command = ("train", "reach", *small, "--init-from", old, "--init", "policy,critics,replay,demonstrations")
     process = start(*command, "--out", run)
-    while not (run / "initial.pt").exists():
-        assert process.poll() is None, process.communicate()[1]
+    wait_for((run / "initial.pt").exists, process)
     process.kill()
     process.communicate()
     again = ("train", "--resume") if (run / "provenance.json").exists() else command

@@ -7,6 +7,8 @@ import signal
 import subprocess
 import sys
 import tempfile
+import time
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 from typing import IO
@@ -104,6 +106,15 @@ def start(*arguments: object) -> subprocess.Popen[str]:
     """Starts a command, forked as well; its standard error can be read line by line, and Ctrl-C reaches it."""
     streams = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
     return PreloadedCommand(_preloaded(), list(map(str, arguments)), **streams, env=environment())
+
+
+def wait_for(what: Callable[[], object], process: subprocess.Popen[str], patience: float = 120.0) -> None:
+    """Waits until that is so, for `patience` [s] at most; a command that has ended before is shown with its errors."""
+    deadline = time.monotonic() + patience
+    while not what():
+        assert process.poll() is None, process.communicate()[1]
+        assert time.monotonic() < deadline
+        time.sleep(0.002)
 
 
 def listen_to_ctrl_c() -> None:
