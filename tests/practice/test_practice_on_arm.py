@@ -4,6 +4,8 @@ import itertools
 import json
 import signal
 
+import cv2
+import numpy as np
 import pytest
 from judged_arm import SKILLED, practised_arm
 from model_server import ModelServer, reply
@@ -139,9 +141,13 @@ def test_after_kill_9_the_right_direction_goes_on_with_its_own_settings(tmp_path
 @pytest.mark.wall_clock
 def test_labels_that_come_after_the_episode_decide_whose_turn_it_is_and_judge_the_evaluation(tmp_path):
     """A model that sees success in every other episode of the way back; there, the arm judges."""
+    (tmp_path / "seen").mkdir()
+    for number in range(1200):  # 40 s, as episodes with the frames of one before would have its label
+        picture = np.random.default_rng(number).integers(0, 256, (64, 64, 3), np.uint8)
+        cv2.imwrite(str(tmp_path / "seen" / f"{number:04d}.png"), picture)
 
     def labelled(content):
-        content["cameras"] = {"front": {"source": "pattern:", "frozen_after": 0.0}}
+        content["cameras"] = {"front": {"source": f"file:{tmp_path / 'seen'}", "frozen_after": 0.0}}
         content["cell"]["max_camera_age"] = 1.0
         content["task"]["cameras"] = ["front"]
         content["reverse"] = {"judge": "person", "task": {**content["reverse"]["task"], "max_steps": 3}}
