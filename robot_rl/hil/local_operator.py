@@ -161,8 +161,8 @@ class LocalOperator:
             self.phase("finished", "Finished. This page can be closed.")
 
     def call(self, text: str) -> None:
-        """Show in the console that the policy needs help, which it sounds; an empty text: no more."""
-        self._open.board.call(text)
+        """Show in the console that the policy needs help, which it sounds, and shake; an empty text: no more."""
+        self._open.call(text)
 
     def phase(self, name: str, text: str) -> None:
         """Show a new phase in the console; in an evaluation its buttons are those of a person who judges."""

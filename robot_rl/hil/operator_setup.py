@@ -18,7 +18,7 @@ from robot_rl.env.registry import make_workcell
 from robot_rl.env.supervision import ARM, NEXT_ARM, PAUSE, Supervision
 from robot_rl.env.task import TaskSpec, Workcell, WorkcellOptions
 from robot_rl.errors import RenderError
-from robot_rl.teleop.device import Device, DeviceError
+from robot_rl.teleop.device import Device, DeviceError, Rumbles
 from robot_rl.teleop.listing import open_devices
 from robot_rl.teleop.mapping import DeviceMap, default_map, load_map
 from robot_rl.teleop.several_arms import SeveralArmsOperator, make_person
@@ -101,6 +101,14 @@ class OperatorSetup:
             self.person.choose_next()
         else:
             self.board.remark(f"{self._spec.name} has one arm: no other one can be led")
+
+    def call(self, text: str) -> None:
+        """Show in the console that a person is needed, and have the devices shake; an empty text: no more."""
+        self.board.call(text)
+        if text:
+            for _, device in self._devices:
+                if isinstance(device, Rumbles):
+                    device.rumble()
 
     @contextlib.contextmanager
     def serve(self) -> Iterator[None]:

@@ -80,3 +80,12 @@ class ToolObserver(Protocol):
     def observe(self, T_base_tcp: Pose) -> None:
         """Take note of the pose of the tool; called before each `read`."""
         ...
+
+
+@runtime_checkable
+class Rumbles(Protocol):
+    """A device that calls whoever holds it, by shaking."""
+
+    def rumble(self) -> None:
+        """Shake for a moment, if it has a motor; never wait."""
+        ...

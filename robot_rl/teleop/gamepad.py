@@ -5,6 +5,7 @@ Sticks count left and up as the kernel does: right and down are positive; the ma
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
@@ -16,7 +17,8 @@ from robot_rl.teleop.device import DeviceError, Reading
 from robot_rl.teleop.plugged import INSTALL, PluggedDevice
 
 # Codes of linux/input-event-codes.h; they are part of the kernel's interface.
-_KEY, _ABS = 0x01, 0x03
+_KEY, _ABS, _FORCE = 0x01, 0x03, 0x15
+_RUMBLE = 0x50
 _STICKS = {0x00: "left_x", 0x01: "left_y", 0x03: "right_x", 0x04: "right_y"}
 _TRIGGERS = {0x02: "left_trigger", 0x05: "right_trigger"}
 _BUTTONS = {
@@ -33,6 +35,10 @@ _BUTTONS = {
     0x13E: "right_stick",
 }
 _GAMEPAD = 0x130
+RUMBLE_MS = 500
+"""How long it shakes [ms]."""
+RUMBLE_STRENGTH = 0xC000
+"""Of both motors, of 0xFFFF."""
 PERMISSION = "give yourself access: sudo usermod -aG input $USER, then log out and in again"
 
 
@@ -55,6 +61,10 @@ class EventStream(Protocol):
         """`value`, `min` and `max` of an axis."""
         ...
 
+    def write(self, etype: int, code: int, value: int) -> None:
+        """Send an event to the device, such as one that starts an effect; raises `OSError` without the right to."""
+        ...
+
     def close(self) -> None:
         """Close it."""
         ...
@@ -69,17 +79,37 @@ class FoundGamepad(NamedTuple):
 
 
 class Gamepad(PluggedDevice[EventStream]):
-    """A gamepad that is plugged in; arguments and errors as for any `PluggedDevice`."""
+    """A gamepad that is plugged in; other arguments and errors as for any `PluggedDevice`.
+
+    Args:
+        upload: Gives a stream the effect that shakes the gamepad, and returns its number; None: it has no motor.
+    """
 
     kind = "gamepad"
     permission = PERMISSION
     axes = tuple(_STICKS.values())
     buttons = (*_BUTTONS.values(), *_TRIGGERS.values())
 
-    def __init__(self, connect: Callable[[], EventStream], name: str = "gamepad", clock: Clock | None = None) -> None:
+    def __init__(
+        self,
+        connect: Callable[[], EventStream],
+        name: str = "gamepad",
+        clock: Clock | None = None,
+        upload: Callable[[EventStream], int | None] = lambda stream: None,
+    ) -> None:
+        self._upload = upload
         super().__init__(connect, name, clock)
 
+    def rumble(self) -> None:
+        """Shake for `RUMBLE_MS`, if it has a motor; never wait."""
+        if self._stream is not None and self._effect is not None:
+            with contextlib.suppress(OSError):  # unplugged, which the next `read` says
+                self._stream.write(_FORCE, self._effect, 1)
+
     def _begin(self, stream: EventStream) -> None:
+        self._effect: int | None = None
+        with contextlib.suppress(OSError):  # people may read it and not write to it: it does not shake
+            self._effect = self._upload(stream)
         self._stamp = self._clock.now()
         self._ranges = {code: stream.absinfo(code) for code in (*_STICKS, *_TRIGGERS)}
         self._values = dict.fromkeys((*self.axes, *self.buttons), 0.0)
@@ -143,7 +173,18 @@ def open_gamepad(found: FoundGamepad) -> Gamepad:
         DeviceError: if it cannot be opened.
     """
     evdev = _evdev()
-    return Gamepad(lambda: evdev.InputDevice(found.path), found.name)
+    return Gamepad(lambda: evdev.InputDevice(found.path), found.name, upload=_upload_rumble)
+
+
+def _upload_rumble(stream: Any) -> int | None:
+    """Give an `evdev.InputDevice` the effect of `Gamepad.rumble`, see `Gamepad`."""
+    if _RUMBLE not in stream.capabilities().get(_FORCE, []):
+        return None
+    ff = _evdev().ff
+    motors = ff.EffectType(ff_rumble_effect=ff.Rumble(RUMBLE_STRENGTH, RUMBLE_STRENGTH))
+    effect = ff.Effect(_RUMBLE, -1, 0, ff.Trigger(0, 0), ff.Replay(RUMBLE_MS, 0), motors)
+    number: int = stream.upload_effect(effect)
+    return number
 
 
 def _evdev() -> Any:

@@ -14,7 +14,7 @@ from diagnostic_msgs.msg import DiagnosticArray
 from geometry_msgs.msg import PolygonStamped, PoseStamped, TwistStamped, WrenchStamped
 from rclpy.qos import QoSProfile
 from rosgraph_msgs.msg import Clock
-from sensor_msgs.msg import CameraInfo, Image, JointState, Joy
+from sensor_msgs.msg import CameraInfo, Image, JointState, Joy, JoyFeedback
 from std_msgs.msg import Bool, Header, String, UInt8MultiArray
 from std_srvs.srv import SetBool, Trigger
 from trajectory_msgs.msg import MultiDOFJointTrajectory
@@ -98,6 +98,9 @@ SAFE_COMMAND = Topic(
     "safe_command", MultiDOFJointTrajectory, qos.COMMAND, "10 Hz", "base", "the same within all limits, for the arm"
 )
 JOY = Topic("joy", Joy, qos.EVENT, "by the device", "", "raw readings of the operator's device")
+JOY_FEEDBACK = Topic(
+    "joy/set_feedback", JoyFeedback, qos.EVENT, "with a call", "", "`joy_node` has the operator's gamepad rumble"
+)
 TELEOP_TWIST = Topic(
     "teleop/twist", TwistStamped, qos.EVENT, "by the device", "", "raw readings of the operator's device, as a twist"
 )

@@ -10,11 +10,12 @@ from typing import Any
 
 from geometry_msgs.msg import PoseStamped
 from rclpy.subscription import Subscription
+from sensor_msgs.msg import JoyFeedback
 from std_msgs.msg import String
 
 from robot_rl.clock import NS_PER_S
 from robot_rl.config.nodes import TeleopNodeConfig
-from robot_rl.teleop.device import Device
+from robot_rl.teleop.device import Device, Rumbles
 from robot_rl.teleop.listing import open_devices
 from robot_rl.teleop.mapping import DeviceMap, find_map
 from ros_nodes.bridge.device_topic import KINDS, DeviceTopic, StampClock
@@ -52,6 +53,8 @@ class TeleopNode(RobotNode):
             (self._device,) = open_devices([config.device])
             self.timer(1.0 / RATE, self._poll)
         self._map = _map_of(config, self._device)
+        self._feedback = self.publisher(topics.JOY_FEEDBACK) if config.device == "joy" else None
+        self.subscribe(topics.CALL, self._receive_call)
 
     def destroy_node(self) -> None:
         """Close the device first."""
@@ -78,6 +81,13 @@ class TeleopNode(RobotNode):
                 self.subscribe(topics.POSE.of_arm(arm), partial(self._tools.__setitem__, arm), qos.READING)
                 for arm in head.spec.each
             ]
+
+    def _receive_call(self, message: String) -> None:
+        """Have the device shake, whatever kind it is, when the policy begins to need help."""
+        if message.data and self._feedback is not None:
+            self._feedback.publish(JoyFeedback(type=JoyFeedback.TYPE_RUMBLE, intensity=1.0))
+        elif message.data and isinstance(self._device, Rumbles):
+            self._device.rumble()
 
     def _receive_reading(self, device: Device, stamp: int) -> None:
         if device is not self._device:

@@ -48,6 +48,7 @@ class VirtualPad:
     def __init__(self):
         self.events, self.plugged = deque(), True
         self.values = {code: 0 for code in RANGES}
+        self.written = []
 
     def connect(self):
         if not self.plugged:
@@ -66,6 +67,11 @@ class VirtualPad:
         events = list(self.events)
         self.events.clear()
         return events
+
+    def write(self, etype, code, value):
+        if not self.plugged:
+            raise OSError(errno.ENODEV, "No such device")
+        self.written.append((etype, code, value))
 
     def close(self):
         pass

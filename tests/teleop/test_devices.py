@@ -109,6 +109,23 @@ def test_a_gamepad_that_is_held_already_when_it_is_opened_is_read_as_held():
     assert Gamepad(pad.connect).read().axes[0] == pytest.approx(1.0)
 
 
+def test_a_gamepad_shakes_if_it_has_a_motor_and_may_be_written_to():
+    pad = VirtualPad()
+    gamepad = Gamepad(pad.connect, upload=lambda stream: 3)
+    gamepad.rumble()
+    assert pad.written == [(0x15, 3, 1)]  # EV_FF, the uploaded effect, once
+    pad.plugged = False
+    gamepad.rumble()  # the next reading says that it is unplugged
+
+    def refuse(stream):
+        raise PermissionError(13, "Permission denied")
+
+    for upload in (refuse, lambda stream: None):
+        still = VirtualPad()
+        Gamepad(still.connect, upload=upload).rumble()
+        assert not still.written
+
+
 @pytest.mark.skipif(not os.access("/dev/uinput", os.W_OK), reason="this kernel lets us make no input device (uinput)")
 def test_a_gamepad_made_with_uinput():
     evdev = pytest.importorskip("evdev", reason="needs the package evdev")

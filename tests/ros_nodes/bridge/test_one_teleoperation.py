@@ -2,6 +2,7 @@
 
 import queue
 import threading
+import time
 from dataclasses import replace
 
 import numpy as np
@@ -11,7 +12,8 @@ from geometry_msgs.msg import PoseStamped
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from rclpy.serialization import deserialize_message, serialize_message
-from sensor_msgs.msg import Joy
+from sensor_msgs.msg import Joy, JoyFeedback
+from std_msgs.msg import String
 from waiting import PATIENCE, eventually
 
 from robot_rl.clock import NS_PER_S, FakeClock
@@ -233,3 +235,17 @@ def test_a_map_that_does_not_fit_the_device_is_named(graph):
 def test_what_is_no_parameter_any_more_is_refused_with_what_replaces_it(graph, parameters, cure):
     with pytest.raises(Exception, match=cure):
         graph.add(TeleopNode, **parameters)
+
+
+def test_a_gamepad_rumbles_when_the_policy_begins_to_need_help_and_not_when_it_ends(graph):
+    node = graph.add(lambda **options: RobotNode("caller", **options))
+    felt = []
+    node.subscribe(topics.JOY_FEEDBACK, felt.append)
+    call = node.publisher(topics.CALL)
+    graph.add(TeleopNode)
+    assert eventually(lambda: call.get_subscription_count() == 1)
+    for text, count in (("success is less likely", 1), ("", 1), ("the time is nearly over", 2)):
+        call.publish(String(data=text))  # the newest one replaces those that were not taken yet
+        assert eventually(lambda count=count: len(felt) >= count)
+        time.sleep(0.2)
+    assert [(one.type, one.id, one.intensity) for one in felt] == 2 * [(JoyFeedback.TYPE_RUMBLE, 0, 1.0)]
