@@ -31,7 +31,8 @@ def step_limits(spec: TaskSpec) -> StepLimits:
 
     A step of length a is a lead of the set-point of a, so it takes a speed of a / `reaction_time`; from one step to the
     next, a period T later, the lead changes by up to 2 a, so it takes an acceleration of 2 a / (T `reaction_time`). A
-    cap stays as much wider than its limit as it is by default.
+    cap stays as much wider than its limit as it is by default. A feed-forward wrench, of which none is allowed by
+    default, may be as large as the task's, and change from one way to the other within a period.
 
     Args:
         spec: The task; of several arms, the longest step of any of them counts.
@@ -39,8 +40,8 @@ def step_limits(spec: TaskSpec) -> StepLimits:
     usual, cap = CommandLimits(), ArmCap()
     time, widened = usual.reaction_time, StepLimits({}, {})
     arms = list(spec.each.values())
-    way = max(arm.action_translation * _root(arm, AXES[:3]) for arm in arms)
-    turn = max(arm.action_rotation * _root(arm, AXES[3:]) for arm in arms)
+    way = max(arm.action_translation * _root(arm.action_axes, AXES[:3]) for arm in arms)
+    turn = max(arm.action_rotation * _root(arm.action_axes, AXES[3:]) for arm in arms)
     for step, speed, acceleration, caps in (
         (way, "max_speed", "max_acceleration", ("cap_lead", "cap_speed")),
         (turn, "max_turn_rate", "max_turn_acceleration", ("cap_turn", "cap_turn_rate")),
@@ -52,9 +53,15 @@ def step_limits(spec: TaskSpec) -> StepLimits:
         needed = 2.0 * step / spec.control_period / time
         if needed > getattr(usual, acceleration):
             widened.limits[acceleration] = HELD * needed
+    push = max(arm.action_force * _root(arm.wrench_axes, AXES[:3]) for arm in arms)
+    torque = max(arm.action_torque * _root(arm.wrench_axes, AXES[3:]) for arm in arms)
+    for wanted, what in ((push, "feedforward_force"), (torque, "feedforward_torque")):
+        if wanted:
+            widened.limits[f"max_{what}"] = widened.cap[f"cap_{what}"] = wanted
+            widened.limits["feedforward_rise"] = min(usual.feedforward_rise, 0.5 * spec.control_period)
     return widened
 
 
-def _root(arm: TaskSpec, axes: tuple[str, ...]) -> float:
-    """Return how much longer a step along all axes that the policy moves is than one along one of them."""
-    return math.sqrt(len(set(axes) & set(arm.action_axes)))
+def _root(chosen: tuple[str, ...], axes: tuple[str, ...]) -> float:
+    """Return how much longer a vector along all axes that are chosen is than one along one of them."""
+    return math.sqrt(len(set(axes) & set(chosen)))

@@ -12,7 +12,7 @@ from typing import Any
 from pydantic import TypeAdapter, ValidationError
 
 from robot_rl.config.yaml_file import read_yaml
-from robot_rl.env.action_mapping import AXES
+from robot_rl.env.action_mapping import AXES, check_wrench_axes
 from robot_rl.env.task import ArmSpec, TaskSpec
 from robot_rl.errors import ConfigError
 
@@ -60,9 +60,9 @@ def task_from(content: Any, name: str, where: str) -> TaskSpec:
         wrong = "; ".join(f"{'.'.join(map(str, e['loc']))}: {e['msg']}" for e in error.errors())
         raise ConfigError(f"{where}: {wrong}") from error
     if not arms:
-        _check_axes(content, spec.action_axes, where)
+        _check_axes(content, spec, where)
     for arm, fields in arms.items():
-        _check_axes(fields, spec.arms[arm].action_axes, f"{where}: arms.{arm}")
+        _check_axes(fields, spec.of_arm(arm), f"{where}: arms.{arm}")
     return spec
 
 
@@ -90,10 +90,14 @@ def _arms_in(content: Mapping[str, Any], where: str) -> Mapping[str, Mapping[str
     return arms
 
 
-def _check_axes(fields: Mapping[str, Any], axes: tuple[str, ...], where: str) -> None:
-    """Check that the axes that the policy moves are named, and exist."""
-    valid = ", ".join(AXES)
+def _check_axes(fields: Mapping[str, Any], spec: TaskSpec, where: str) -> None:
+    """Check that the axes that the policy moves are named, and exist, and those of a feed-forward wrench, too."""
+    valid, axes = ", ".join(AXES), spec.action_axes
     if "action_axes" not in fields:
         raise ConfigError(f"{where}: action_axes is missing; list the axes that the policy moves, of {valid}")
     if wrong := [axis for axis in axes if axes.count(axis) > 1 or axis not in AXES]:
         raise ConfigError(f"{where}: action_axes: {', '.join(wrong)}; valid: {valid}, each once")
+    try:
+        check_wrench_axes(spec)
+    except ConfigError as error:
+        raise ConfigError(f"{where}: {error}") from error

@@ -75,7 +75,7 @@ def test_a_whole_file_is_read_and_the_cap_has_the_box_of_the_limits(tmp_path, my
         ({"arm": {"driver": "ur", "rate": "fast"}}, "arm (driver ur): rate: "),
         ({"limits__max_sped": 0.1}, "limits: max_sped: unknown key; did you mean 'max_speed'?"),
         ({"limits__max_speed": -1.0}, "limits: max_speed: "),
-        ({"cap__cap_box_low": [0, 0, 0]}, "cap: unknown cap_box_low; valid: cap_lead"),
+        ({"cap__cap_box_low": [0, 0, 0]}, "cap: unknown cap_box_low; valid: cap_feedforward_force, "),
         ({"cell__judge": "judge"}, "cell: judge: "),
         ({"cameras__wrist": {"sorce": "uvc:0"}}, "cameras: wrist: sorce: unknown key; did you mean 'source'?"),
         ({"cameras__wrist": {"source": "uvc:0", "crop": [1, 2]}}, "crop has 2 numbers"),
