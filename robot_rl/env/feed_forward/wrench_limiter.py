@@ -58,7 +58,7 @@ class WrenchLimiter:
             ttl: How long that counts [s].
         """
         before = self._before if stamp < self._expires else np.zeros(6)
-        share = 1.0 if self._stamp < 0 else min((stamp - self._stamp) / NS_PER_S / self._rise, 1.0)
+        share = 2.0 if self._stamp < 0 else min((stamp - self._stamp) / NS_PER_S / self._rise, 2.0)
         self._stamp, self._expires = stamp, stamp + round(ttl * NS_PER_S)
         if wrench is None:
             self._before = np.zeros(6)

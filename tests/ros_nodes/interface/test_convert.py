@@ -158,7 +158,7 @@ def test_an_intervention_crosses_without_loss(stamp, active, motion, gripper):
 
 
 def test_broken_interventions_are_refused():
-    with pytest.raises(SpecError, match="6 axes, or 7, and 3 buttons, this one 1 and 3"):
+    with pytest.raises(SpecError, match="6 axes, 7 or 13, and 3 buttons, this one 1 and 3"):
         convert.intervention_of(Joy(axes=[0.0], buttons=[1, 0, 0]))
     with pytest.raises(SpecError, match="finite"):
         convert.intervention_of(Joy(axes=[float("nan")] * 6, buttons=[1, 0, 0]))
