@@ -5,6 +5,7 @@ Of a task of several arms, the fields that each arm has for itself stand below i
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -59,6 +60,10 @@ def task_from(content: Any, name: str, where: str) -> TaskSpec:
     except ValidationError as error:
         wrong = "; ".join(f"{'.'.join(map(str, e['loc']))}: {e['msg']}" for e in error.errors())
         raise ConfigError(f"{where}: {wrong}") from error
+    if not 0.0 < spec.control_period < math.inf:
+        raise ConfigError(
+            f"{where}: control_period is {spec.control_period:g} s; it has to be above 0, e.g. 0.05 for 20 Hz"
+        )
     if not arms:
         _check_axes(content, spec, where)
     for arm, fields in arms.items():

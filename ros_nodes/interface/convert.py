@@ -302,9 +302,7 @@ def command_of(message: MultiDOFJointTrajectory) -> Command | None:
         return None
     names, point = list(message.joint_names), message.points[0]
     arms = list(dict.fromkeys(name.rpartition("/")[0] for name in names))
-    every = [below(arm, part) for arm in arms for part in (TCP, GRIPPER, FORCE, TORQUE)]
-    wrenches = {below(arm, part) for arm in arms if below(arm, FORCE) in names for part in (FORCE, TORQUE)}
-    wanted = [name for name in every if name in names or name.endswith(TCP) or name in wrenches]
+    wanted = [name for arm in arms for name in _names_of(arm, names)]
     if len(message.points) != 1 or not names or names != wanted or ("" in arms and len(arms) > 1):
         raise SpecError(
             f"a command has one point for tcp, then maybe gripper, then maybe force and torque, or for those of each "
@@ -357,6 +355,12 @@ def intervention_of(message: Joy) -> Intervention:
     gripper = float(motion[6]) if len(motion) > 6 else float(bool(opened)) - float(bool(close))
     wrench = motion[7:] if len(motion) > 7 else np.zeros(6, np.float32)
     return Intervention(stamp_of(message.header.stamp), bool(active), motion[:6], gripper, wrench)
+
+
+def _names_of(arm: str, given: Sequence[str]) -> list[str]:
+    """Return what a command names of an arm, in order, where it names these; force and torque come together."""
+    tcp, gripper, *wrench = (below(arm, part) for part in (TCP, GRIPPER, FORCE, TORQUE))
+    return [tcp, *([gripper] if gripper in given else []), *(wrench if set(wrench) & set(given) else [])]
 
 
 def _set_point(transforms: Mapping[str, Transform], arm: str) -> SetPoint:

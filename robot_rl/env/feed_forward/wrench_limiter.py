@@ -69,7 +69,7 @@ class WrenchLimiter:
             limited[part] = _shortened(limited[part], largest)
             limited[part] = before[part] + _shortened(limited[part] - before[part], share * largest)
         self._before = limited
-        return wrench if np.allclose(limited, wrench, rtol=1e-12, atol=0.0) else limited
+        return wrench if np.allclose(limited, wrench, rtol=0.0, atol=1e-9) else limited
 
 
 def _shortened(vector: np.ndarray, length: float) -> np.ndarray:
