@@ -230,8 +230,11 @@ class RobotIO(Protocol):
     def command(self, command: Command) -> None:
         """Make `command` the one that is followed until it expires or is replaced.
 
+        An arm that follows no feed-forward wrench, or may not, refuses a command with one, and does not move.
+
         Raises:
-            ActionError: as `check_command`.
+            ActionError: as `check_command`, or for a wrench.
+            CommandRefusedError: where limits refuse the command.
         """
         ...
 

@@ -346,7 +346,7 @@ class Judge(Protocol):
 
 Taken = np.ndarray | Mapping[str, np.ndarray]
 """What an operator commands: the whole action, or by name the action of each arm that they lead, in its own space: its
-axes, then its gripper if it has one. The policy keeps the others."""
+axes, its wrench, then its gripper if it has one. The policy keeps the others."""
 
 
 class Operator(Protocol):
