@@ -240,7 +240,7 @@ class OneOfArms:
 
     def command(self, command):
         points = {name: SetPoint(pose) for name, pose in self._poses().items()}
-        points[self._name] = SetPoint(command.T_base_target, command.gripper_width)
+        points[self._name] = command.set_point
         self._io.command(Command.of_arms(command.stamp, command.ttl, points))
 
     def stop(self):
