@@ -1,8 +1,8 @@
 """Cartesian impedance controller in operational space, which runs at every physics step.
 
-Its law is `tau = J^T (K e - D v) + N^T tau_0 + bias` (Khatib 1987; Ott 2008), where `e` is the pose error of the tcp,
-`N^T = I - J^T Lambda J M^-1` keeps the posture torque out of the task, and `bias` compensates gravity and Coriolis
-forces. Damping is critical per axis: `D = 2 sqrt(K / diag(J M^-1 J^T))`.
+Its law is `tau = J^T (K e - D v + F) + N^T tau_0 + bias` (Khatib 1987; Ott 2008), where `e` is the pose error of the
+tcp, `F` the feed-forward wrench of a command, `N^T = I - J^T Lambda J M^-1` keeps the posture torque out of the task,
+and `bias` compensates gravity and Coriolis forces. Damping is critical per axis: `D = 2 sqrt(K / diag(J M^-1 J^T))`.
 
 The static contact force is bounded by the stiffness times the clipped reference error. The controller runs at the
 physics rate because impedance of this stiffness is unstable at 100 Hz. Terms that depend on the pose alone and change
@@ -76,7 +76,9 @@ class ImpedanceController:
         site = model.site(f"{place.prefix}tcp")
         self._site = site.id
         self.set_gains(gains)
-        self._waiting: list[tuple[int, Pose]] = []  # delayed set-points, with the remaining steps
+        # Delayed set-points with their wrenches, and the remaining steps.
+        self._waiting: list[tuple[int, Pose, np.ndarray | None]] = []
+        self._wrench: np.ndarray | None = None  # feed-forward, tcp frame
         # The law is linear in `inputs` = (K e, qd, 1): torque = inputs @ law, and the first rows of `law` are J.
         count = 6 + place.count + 1
         self._inputs, self._law = np.zeros(count), np.zeros((count, model.nv))
@@ -104,9 +106,9 @@ class ImpedanceController:
         self._delay = round(gains.delay / timestep)  # [steps]
 
     def reset(self) -> None:
-        """Hold the present pose at once, without a ramp."""
+        """Hold the present pose at once, without a ramp and without a wrench."""
         self._waiting.clear()
-        self._blend_to(self.pose())
+        self._blend_to(self.pose(), None)
         self._age = self._ramp_steps
         self._countdown = 0
 
@@ -116,15 +118,22 @@ class ImpedanceController:
         mujoco.mju_mat2Quat(quaternion, self._tcp_matrix)
         return Pose(self._tcp_position.copy(), quaternion)
 
-    def set_target(self, T_base_target: Pose) -> None:
-        """Move the set-point over the ramp to `T_base_target`, from the pose of the tcp at the end of the delay."""
-        if self._delay:
-            self._waiting.append((self._delay, T_base_target))
-        else:
-            self._blend_to(T_base_target)
+    def set_target(self, T_base_target: Pose, wrench: np.ndarray | None = None) -> None:
+        """Move the set-point over the ramp to `T_base_target`, from the pose of the tcp at the end of the delay.
 
-    def _blend_to(self, T_base_target: Pose) -> None:
+        Args:
+            T_base_target: The set-point.
+            wrench: Feed-forward force and torque at the tcp, in the tcp frame [N, Nm], shape (6,). It counts at once
+                and as the tcp turns, until the next set-point or hold.
+        """
+        if self._delay:
+            self._waiting.append((self._delay, T_base_target, wrench))
+        else:
+            self._blend_to(T_base_target, wrench)
+
+    def _blend_to(self, T_base_target: Pose, wrench: np.ndarray | None) -> None:
         """Start a ramp from the present pose."""
+        self._wrench = wrench
         self._start, self._goal, self._age = self._tcp_position.tolist(), T_base_target.position.tolist(), 0
         w, x, y, z = quat_multiply(T_base_target.quaternion, self._q_tcp_tool).tolist()
         # Times a quaternion q this is `target * q^-1`, the rotation from q to the target in the base frame.
@@ -140,6 +149,8 @@ class ImpedanceController:
             self._countdown = self._refresh
         self._countdown -= 1
         self._update_spring()
+        if self._wrench is not None:
+            self._spring += (self._wrench.reshape(2, 3) @ self._tcp_matrix.reshape(3, 3).T).ravel()
         self._velocity_input[:] = self._velocity
         self._inputs.dot(self._law, self._torque)
         # MuJoCo clamps to the motors' torque limits.
@@ -148,11 +159,11 @@ class ImpedanceController:
     def _advance_delays(self) -> None:
         """Count down delayed set-points, and start those whose delay is over."""
         waiting, self._waiting = self._waiting, []
-        for steps, target in waiting:
+        for steps, target, wrench in waiting:
             if steps:
-                self._waiting.append((steps - 1, target))
+                self._waiting.append((steps - 1, target, wrench))
             else:
-                self._blend_to(target)
+                self._blend_to(target, wrench)
 
     def _update_spring(self) -> None:
         """Update `K e`, with `e` the error of the tcp against the ramped set-point, base frame, clipped per axis."""

@@ -206,10 +206,8 @@ class MujocoRobotIO:
         expires = check_command(command, self.now(), self._names)
         self._stop.clear()
         self._expires = expires
-        if not self._names:
-            self._each[0].go_to(command.T_base_target, command.gripper_width)
-        for name, point in command.arms.items():
-            self.arms[name].go_to(point.T_base_target, point.gripper_width)
+        for name, point in command.set_points.items():
+            self.arms[name].go_to(point)
 
     def stop(self) -> None:
         """Hold every arm at its pose from the next physics step on."""

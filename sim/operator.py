@@ -121,6 +121,11 @@ class ScriptedOperator(ABC):
     def begin(self) -> None:
         """Discard plans at the start of an episode or of an intervention."""
 
+    def push(self, state: RobotState) -> np.ndarray:
+        """Return the wrench entries of the action that follows from `plan`; none is pushed, unless a task says so."""
+        del state
+        return np.zeros(len(self._spec.wrench_axes))
+
     def waits(self, state: RobotState) -> bool:
         """Return whether it is not this arm's turn, so that no progress of it is no concern."""
         del state
@@ -243,7 +248,7 @@ class ScriptedOperator(ABC):
         else:
             motion = self._motion(state, goal, pace)
         motion = motion + rng.normal(0.0, skill.action_noise, 6)
-        action = np.clip(motion[self._axes], -1.0, 1.0)
+        action = np.append(np.clip(motion[self._axes], -1.0, 1.0), self.push(state))
         return np.append(action, gripper) if self._spec.gripper else action
 
     def _motion(self, state: RobotState, goal: Pose, pace: float) -> np.ndarray:

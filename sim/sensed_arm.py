@@ -11,7 +11,7 @@ import mujoco
 import numpy as np
 
 from robot_rl.clock import NS_PER_S
-from robot_rl.env.robot_io import RobotState
+from robot_rl.env.robot_io import RobotState, SetPoint
 from robot_rl.errors import StaleStateError
 from robot_rl.geometry import (
     Pose,
@@ -85,12 +85,12 @@ class SensedArm:
             self._T_world_base = Pose(base.xpos.copy(), base.xquat.copy())
         self.history = SampleHistory(max(sensing.delay, sensing.camera_delay), sensing.period)
 
-    def go_to(self, T_base_target: Pose, gripper_width: float | None) -> None:
+    def go_to(self, point: SetPoint) -> None:
         """Follow a set-point."""
-        target = T_base_target if self._T_world_base is None else self._T_world_base @ T_base_target
-        self.controller.set_target(target)
-        if gripper_width is not None:
-            self.set_fingers(gripper_width)
+        target = point.T_base_target if self._T_world_base is None else self._T_world_base @ point.T_base_target
+        self.controller.set_target(target, point.wrench)
+        if point.gripper_width is not None:
+            self.set_fingers(point.gripper_width)
 
     def tcp(self) -> Pose:
         """Return the true pose of the tcp in the base frame."""

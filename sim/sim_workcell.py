@@ -75,6 +75,7 @@ def simulated_workcell(
         playback,
         mounts=mounts,
         view=view.picture,
+        takes_wrench=True,
         scene=MujocoScene(io),
         links=LinkPoints(io.model) if one else None,
     )

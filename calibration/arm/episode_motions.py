@@ -26,7 +26,7 @@ MIN_STEPS = 5
 def motions_of(episodes: Iterable[Episode], task: TaskSpec) -> Iterator[Motion]:
     """Yield the free motion at the start of each episode; episodes without one are skipped.
 
-    A motion is free until something touches the tool, the gripper closes, or the arm is held.
+    A motion is free until something touches the tool, the gripper closes, the action has a wrench, or the arm is held.
 
     Args:
         episodes: Episodes of that task, recorded with its limits.
@@ -45,6 +45,8 @@ def _free_steps(episode: Episode, task: TaskSpec) -> int:
     """Return the number of steps before the first that is not free."""
     force = np.linalg.norm(episode.observations["state/wrench"][1:, :3], axis=1)
     bound = (force > CONTACT_FORCE) | (episode.source == Source.HOLD)
+    steps = len(task.action_axes)
+    bound |= episode.action[:, steps : steps + len(task.wrench_axes)].any(axis=1)
     if task.gripper:
         bound |= episode.action[:, -1] <= -0.5
     return int(np.argmax(bound)) if bound.any() else len(episode)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from robot_rl.arm.driver import ArmDriver
 from robot_rl.arm.set_point.set_point_path import Interpolation, SetPointPath
 from robot_rl.env.robot_io import Command, check_command
-from robot_rl.errors import StaleStateError
+from robot_rl.errors import ActionError, StaleStateError
 from robot_rl.geometry import Pose
 
 
@@ -42,10 +42,15 @@ class CommandFollower:
             pose: That pose, where the way to the first set-point begins; None: at the set-point.
 
         Raises:
-            ActionError: as `check_command` raises it; the command before it stays in force.
+            ActionError: as `check_command` raises it, or if it has a wrench; the command before it stays in force.
             StaleStateError: if the arm is not measured; then it holds.
         """
         expires = check_command(command, now)
+        if command.wrench is not None:
+            raise ActionError(
+                f"the command has a feed-forward wrench, {command.wrench.tolist()}, and drivers of arms follow "
+                "set-points only; a simulated arm takes a wrench, too; use a task without wrench_axes"
+            )
         if age > self._max_age:
             self._hold("it is not measured")
             raise StaleStateError(age, self._max_age, what="pose of the arm")

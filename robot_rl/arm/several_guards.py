@@ -7,6 +7,7 @@ others.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 
 import numpy as np
 
@@ -14,7 +15,7 @@ from robot_rl.clock import NS_PER_S
 from robot_rl.config.command_limits import LOWERABLE
 from robot_rl.env.cell_geometry.keep_out import KeepOut
 from robot_rl.env.command_limits import LATCHED, CommandGuard, GuardedCommand
-from robot_rl.env.robot_io import Command, SetPoint, check_command
+from robot_rl.env.robot_io import Command, check_command
 from robot_rl.errors import CommandRefusedError, RobotRLError
 from robot_rl.geometry import Pose
 
@@ -93,6 +94,11 @@ class SeveralGuards:
         check_command(command, now, self._guards)
         if (apart := self._apart_in_time()) is not None:
             raise CommandRefusedError(apart)
+        pushed = [name for name, point in command.arms.items() if point.wrench is not None]
+        if self._keep_out is not None and pushed:
+            raise CommandRefusedError(
+                f"a feed-forward wrench of {', '.join(pushed)} could push arms together that keep_out keeps apart"
+            )
         guarded = {name: self._check(name, guard, command, now) for name, guard in self._guards.items()}
         targets = {name: one.command.T_base_target for name, one in guarded.items()}
         moved = self._kept_apart(targets)
@@ -101,7 +107,7 @@ class SeveralGuards:
         if not limited:
             return GuardedCommand(command, ())
         targets |= moved
-        points = {name: SetPoint(targets[name], one.command.gripper_width) for name, one in guarded.items()}
+        points = {name: replace(one.command.set_point, T_base_target=targets[name]) for name, one in guarded.items()}
         ttl = min(one.command.ttl for one in guarded.values())
         return GuardedCommand(Command.of_arms(command.stamp, ttl, points), limited)
 

@@ -21,6 +21,7 @@ from robot_rl.config.command_limits import ArmCap
 from robot_rl.config.field_types import STRICT, NonNegative, PositiveReal
 from robot_rl.config.load import component_from_dict
 from robot_rl.config.yaml_file import read_yaml
+from robot_rl.env.action_mapping import check_no_wrench
 from robot_rl.env.task import TaskSpec
 from robot_rl.errors import ConfigError
 
@@ -120,6 +121,7 @@ def read_robot_file(path: Path, task: str) -> RobotFile:
     cameras, crops = _cameras(tree, path)
     where = "task, with what differs in reverse" if reverse and task == reverse else "task"
     spec = _task(tree["task"], task, path, where)
+    check_no_wrench(spec, f"the driver {connection.driver} in {path}")
     if unknown_cameras := [name for name in spec.cameras if name not in cameras]:
         raise ConfigError(
             f"{path}: task: cameras: no {', '.join(unknown_cameras)} among {', '.join(cameras) or 'none'}"

@@ -5,6 +5,7 @@ Of a task of several arms, the fields that each arm has for itself stand below i
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,7 @@ from typing import Any
 from pydantic import TypeAdapter, ValidationError
 
 from robot_rl.config.yaml_file import read_yaml
-from robot_rl.env.action_mapping import AXES
+from robot_rl.env.action_mapping import AXES, check_wrench_axes
 from robot_rl.env.task import ArmSpec, TaskSpec
 from robot_rl.errors import ConfigError
 
@@ -59,10 +60,14 @@ def task_from(content: Any, name: str, where: str) -> TaskSpec:
     except ValidationError as error:
         wrong = "; ".join(f"{'.'.join(map(str, e['loc']))}: {e['msg']}" for e in error.errors())
         raise ConfigError(f"{where}: {wrong}") from error
+    if not 0.0 < spec.control_period < math.inf:
+        raise ConfigError(
+            f"{where}: control_period is {spec.control_period:g} s; it has to be above 0, e.g. 0.05 for 20 Hz"
+        )
     if not arms:
-        _check_axes(content, spec.action_axes, where)
+        _check_axes(content, spec, where)
     for arm, fields in arms.items():
-        _check_axes(fields, spec.arms[arm].action_axes, f"{where}: arms.{arm}")
+        _check_axes(fields, spec.of_arm(arm), f"{where}: arms.{arm}")
     return spec
 
 
@@ -90,10 +95,14 @@ def _arms_in(content: Mapping[str, Any], where: str) -> Mapping[str, Mapping[str
     return arms
 
 
-def _check_axes(fields: Mapping[str, Any], axes: tuple[str, ...], where: str) -> None:
-    """Check that the axes that the policy moves are named, and exist."""
-    valid = ", ".join(AXES)
+def _check_axes(fields: Mapping[str, Any], spec: TaskSpec, where: str) -> None:
+    """Check that the axes that the policy moves are named, and exist, and those of a feed-forward wrench, too."""
+    valid, axes = ", ".join(AXES), spec.action_axes
     if "action_axes" not in fields:
         raise ConfigError(f"{where}: action_axes is missing; list the axes that the policy moves, of {valid}")
     if wrong := [axis for axis in axes if axes.count(axis) > 1 or axis not in AXES]:
         raise ConfigError(f"{where}: action_axes: {', '.join(wrong)}; valid: {valid}, each once")
+    try:
+        check_wrench_axes(spec)
+    except ConfigError as error:
+        raise ConfigError(f"{where}: {error}") from error

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 from pydantic import ValidationError
 from pydantic.dataclasses import dataclass
 
-from robot_rl.config.field_types import STRICT, PositiveReal, Real
+from robot_rl.config.field_types import STRICT, NonNegativeReal, PositiveReal, Real
 from robot_rl.config.yaml_file import parse_yaml
 from robot_rl.errors import ConfigError, UnknownNameError
 
@@ -38,6 +38,12 @@ class CommandLimits:
     """Longest time for which a command may be followed [s]; a longer one is cut."""
     max_force: PositiveReal = 80.0
     """Contact force that latches the emergency stop [N]."""
+    max_feedforward_force: NonNegativeReal = 0.0
+    """Largest feed-forward force of a command [N]; a larger one is made smaller. 0: commands with one are refused."""
+    max_feedforward_torque: NonNegativeReal = 0.0
+    """The same of its torque [Nm]."""
+    feedforward_rise: PositiveReal = 0.1
+    """Shortest time in which force or torque grows from none to its largest [s]."""
     max_age: PositiveReal = 0.2
     """Oldest pose and wrench, of arms that could meet also twist, with which commands are let through [s]."""
 
@@ -118,3 +124,7 @@ class ArmCap:
     """Of the tcp, as measured [m/s]; at a higher one the arm holds."""
     cap_turn_rate: PositiveReal = 2.5
     """Of the tcp, as measured [rad/s]."""
+    cap_feedforward_force: NonNegativeReal = 0.0
+    """Largest feed-forward force of a command [N]; one with more is refused."""
+    cap_feedforward_torque: NonNegativeReal = 0.0
+    """The same of its torque [Nm]."""

@@ -15,10 +15,12 @@ import numpy as np
 from robot_rl.clock import NS_PER_S
 from robot_rl.config.command_limits import LOWERABLE, CommandLimits
 from robot_rl.env.cell_geometry.keep_out import ArmMotion
+from robot_rl.env.feed_forward.wrench_border import BORDER_STIFFNESS, LOOK_AHEAD, held_back
+from robot_rl.env.feed_forward.wrench_limiter import WrenchLimiter
 from robot_rl.env.robot_io import Command, check_command
 from robot_rl.env.state_assembler import MAX_AHEAD, measurement_fault
 from robot_rl.errors import CommandRefusedError, ConfigError, SpecError
-from robot_rl.geometry import Pose, quat_conjugate, quat_from_rotvec, quat_multiply, rotvec_from_quat
+from robot_rl.geometry import Pose, quat_conjugate, quat_from_rotvec, quat_multiply, quat_rotate, rotvec_from_quat
 
 LATCHED = "emergency stop: "
 """Prefix of the reason of a stop that only an operator releases; every other one ends with its cause."""
@@ -48,6 +50,9 @@ class CommandGuard:
     lead the pose by the same bound, straight towards the box. Until the tcp is inside, a position that is further out
     than the nearest one so far by more than the tolerance latches the stop again.
 
+    A feed-forward wrench is held to limits of its own (`WrenchLimiter`), and its force pushes towards the border of the
+    box only as hard as the room there allows (`wrench_border`).
+
     Args:
         config: The limits.
         measures_wrench: Whether the arm measures forces; without, their limit does not count.
@@ -65,7 +70,7 @@ class CommandGuard:
             )
         self._config = config
         self._low, self._high = np.array(config.box_low), np.array(config.box_high)
-        self._leads = _leads(config)
+        self._leads, self._wrenches = _leads(config), WrenchLimiter(config)
         self._allowed_outside = config.box_tolerance  # distance from the box that does not latch the stop [m]
         self._pose: Pose | None = None
         self._twist = np.zeros(6)
@@ -190,13 +195,14 @@ class CommandGuard:
         """Take over a stop: commands made before it are refused, and the next one starts from rest."""
         self._last_stamp = max(self._last_stamp, stamp)
         self._lead = (np.zeros(3), np.zeros(3))
+        self._wrenches.rest()
 
     def check(self, command: Command, now: int) -> GuardedCommand:
         """Return the command within all limits.
 
         Raises:
             CommandRefusedError: if the stop is latched, the arm's state is stale, or the command comes out of order or
-                from the future.
+                from the future, or has a wrench that is not allowed.
             ActionError: as `check_command`.
         """
         if self.tripped is not None:
@@ -210,14 +216,18 @@ class CommandGuard:
             raise CommandRefusedError(
                 f"it was made {(command.stamp - now) / NS_PER_S:.3f} s in the future: the clocks of the machines differ"
             )
+        self._wrenches.check(command.wrench)
         target, limited = self._limit(command.T_base_target, cast("Pose", self._pose), command.stamp)
         self._last_stamp = command.stamp
         ttl = min(command.ttl, self._config.max_ttl)
         if ttl < command.ttl:
             limited = (*limited, "ttl")
+        wrench = self._held_back(self._wrenches.limit(command.wrench, command.stamp, ttl), target)
+        if wrench is not command.wrench:
+            limited = (*limited, "wrench")
         if not limited:
             return GuardedCommand(command, ())
-        return GuardedCommand(replace(command, ttl=ttl, T_base_target=target), limited)
+        return GuardedCommand(replace(command, ttl=ttl, T_base_target=target, wrench=wrench), limited)
 
     def motion_to(self, target: Pose) -> ArmMotion:
         """Return how the arm would be sent to a set-point, in its box.
@@ -249,6 +259,18 @@ class CommandGuard:
         if fault := measurement_fault(stamp, self._stamps[what], values, now):
             raise SpecError(f"the {what}'s {fault}")
         self._stamps[what] = stamp
+
+    def _held_back(self, wrench: np.ndarray | None, target: Pose) -> np.ndarray | None:
+        """Return a wrench whose force, with this set-point, does not push the tcp out of the box; the same if it is."""
+        if wrench is None:
+            return None
+        pose = cast("Pose", self._pose)
+        places = np.array((pose.position, pose.position + LOOK_AHEAD * self._twist[:3], target.position))
+        force = quat_rotate(pose.quaternion, wrench[:3])
+        held = held_back(force, self._low, self._high, places, BORDER_STIFFNESS)
+        if np.array_equal(held, force):
+            return wrench
+        return np.concatenate((quat_rotate(quat_conjugate(pose.quaternion), held), wrench[3:]))
 
     def _confine(self, position: np.ndarray) -> np.ndarray:
         return np.minimum(np.maximum(position, self._low), self._high)

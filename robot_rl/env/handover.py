@@ -20,17 +20,22 @@ class HandoverLimits:
     Attributes:
         linear: Largest acceleration [m/s^2]. At 0.5, from full speed one way (0.1 m/s) to the other takes 0.4 s.
         angular: Largest angular acceleration [rad/s^2].
+        force: Largest change of a feed-forward force [N/s].
+        torque: Largest change of a feed-forward torque [Nm/s].
     """
 
     linear: float = 0.5
     angular: float = 3.0
+    force: float = 100.0
+    torque: float = 10.0
 
 
 class Handover:
     """Limits what is executed from the step at which control changes hands until it has caught up with what is wanted.
 
     The commanded velocity is the action's displacement per control period. Linear and angular part are each moved
-    straight towards what is wanted, by at most `limit * period` a step. The gripper is not blended.
+    straight towards what is wanted, by at most `limit * period` a step; so are force and torque of a feed-forward
+    wrench. The gripper is not blended.
 
     Args:
         spec: The task: its action axes, their scale, and the control period.
@@ -39,11 +44,16 @@ class Handover:
 
     def __init__(self, spec: TaskSpec, limits: HandoverLimits) -> None:
         index = np.array([AXES.index(axis) for axis in spec.action_axes])
-        squared = spec.control_period**2
-        self._parts = (
+        pushed, period = np.array([AXES.index(axis) for axis in spec.wrench_axes]), spec.control_period
+        squared = period**2
+        self._parts = [
             (np.flatnonzero(index < 3), limits.linear * squared / spec.action_translation),
             (np.flatnonzero(index >= 3), limits.angular * squared / spec.action_rotation),
-        )
+        ]
+        if spec.action_force:
+            self._parts.append((len(index) + np.flatnonzero(pushed < 3), limits.force * period / spec.action_force))
+        if spec.action_torque:
+            self._parts.append((len(index) + np.flatnonzero(pushed >= 3), limits.torque * period / spec.action_torque))
         self._size = spec.action_size
         self.reset()
 

@@ -16,6 +16,7 @@ import numpy as np
 
 from robot_rl.clock import NS_PER_S, Clock, Rate
 from robot_rl.data.schema import Observation, Source, Step
+from robot_rl.env.action_mapping import check_no_wrench
 from robot_rl.env.environment import SupportsCalls, SupportsGivingUp, check_cameras, check_world
 from robot_rl.env.handover import HandoverLimits
 from robot_rl.env.move_arm import go_to_start
@@ -46,7 +47,8 @@ class RobotEnv(gymnasium.Env[dict[str, np.ndarray], np.ndarray]):
 
     Raises:
         ConfigError: if a command would go out a whole control period after its observation, or later; if cameras are
-            wanted and the task has none; if its world cannot be changed as the options want.
+            wanted and the task has none; if its world cannot be changed as the options want; if the task commands a
+            wrench and the arm follows none.
         UnknownNameError: if it has no camera of that name.
     """
 
@@ -69,6 +71,8 @@ class RobotEnv(gymnasium.Env[dict[str, np.ndarray], np.ndarray]):
         self._advising = False  # whether the operator only advises, in this episode
         check_cameras(options.cameras, self.environment_spec)
         check_world(options.world, self.environment_spec)
+        if not workcell.takes_wrench:
+            check_no_wrench(self.spec_task, "this arm")
         self._arms = TaskArms(self.spec_task, handover, measures_wrench=workcell.measures_wrench)
         self._rate = Rate(workcell.clock, self.spec_task.control_period)
         self._cameras, self._estimates = options.cameras, options.estimates

@@ -86,10 +86,13 @@ class SetPoint:
     Attributes:
         T_base_target: Set-point of the Cartesian impedance controller, in the arm's own base frame.
         gripper_width: Target distance between the fingers [m]; None leaves the gripper as it is.
+        wrench: Feed-forward force [N] and torque [Nm] of the tool on its environment at the tcp, in the tcp frame,
+            which the controller adds to its own. Shape (6,). It ends with the command, and with every hold. None: none.
     """
 
     T_base_target: Pose
     gripper_width: float | None = None
+    wrench: np.ndarray | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,8 +104,9 @@ class Command:
         ttl: How long it is good for [s].
         T_base_target: Set-point of the Cartesian impedance controller.
         gripper_width: Target distance between the fingers [m]; None leaves the gripper as it is.
-        arms: For a robot with several arms, the set-point of each by name, applied together or not at all. The two
-            entries above are then the first arm's.
+        arms: For a robot with several arms, the set-point of each by name, applied together or not at all. The entries
+            of the same names here are then the first arm's.
+        wrench: As of `SetPoint`.
     """
 
     stamp: int
@@ -110,22 +114,28 @@ class Command:
     T_base_target: Pose
     gripper_width: float | None = None
     arms: Mapping[str, SetPoint] = field(default_factory=dict)
+    wrench: np.ndarray | None = None
 
     @classmethod
     def of_arms(cls, stamp: int, ttl: float, arms: Mapping[str, SetPoint]) -> Command:
         """Make the one command of several arms."""
         first = next(iter(arms.values()))
-        return cls(stamp, ttl, first.T_base_target, first.gripper_width, arms)
+        return cls(stamp, ttl, first.T_base_target, first.gripper_width, arms, first.wrench)
+
+    @property
+    def set_point(self) -> SetPoint:
+        """The set-point of a single arm."""
+        return SetPoint(self.T_base_target, self.gripper_width, self.wrench)
 
     @property
     def set_points(self) -> Mapping[str, SetPoint]:
         """The set-point of each arm by name; a single arm has none."""
-        return self.arms or {"": SetPoint(self.T_base_target, self.gripper_width)}
+        return self.arms or {"": self.set_point}
 
     def of_arm(self, name: str) -> Command:
         """Return the command as it is for one of several arms alone."""
         point = self.arms[name]
-        return Command(self.stamp, self.ttl, point.T_base_target, point.gripper_width)
+        return Command(self.stamp, self.ttl, point.T_base_target, point.gripper_width, wrench=point.wrench)
 
 
 def check_command(command: Command, now: int, arms: Collection[str] = ()) -> int:
@@ -141,13 +151,14 @@ def check_command(command: Command, now: int, arms: Collection[str] = ()) -> int
 
     Raises:
         ActionError: if the set-point of an arm is not a finite pose with a unit quaternion, a gripper's width is not
-            finite, `ttl` is not positive and finite, or it is for other arms than the robot has.
+            finite, a wrench is not six finite numbers, `ttl` is not positive and finite, or it is for other arms than
+            the robot has.
         CommandLateError: if the command had expired on arrival.
     """
     check_arms(command, arms)
-    _check_set_point(command.T_base_target, command.gripper_width, "")
+    _check_set_point(command.set_point, "")
     for name, set_point in command.arms.items():
-        _check_set_point(set_point.T_base_target, set_point.gripper_width, f"arm {name}: ")
+        _check_set_point(set_point, f"arm {name}: ")
     if not (math.isfinite(command.ttl) and command.ttl > 0):
         raise ActionError(f"ttl must be positive and finite, got {command.ttl} s")
     expires = command.stamp + round(command.ttl * NS_PER_S)
@@ -169,14 +180,16 @@ def check_arms(command: Command, arms: Collection[str]) -> None:
         raise ActionError(_other_arms(tuple(command.arms), tuple(arms)))
 
 
-def _check_set_point(target: Pose, gripper_width: float | None, whose: str) -> None:
-    position, quaternion = target.position, target.quaternion
+def _check_set_point(point: SetPoint, whose: str) -> None:
+    position, quaternion = point.T_base_target.position, point.T_base_target.quaternion
     if not (np.isfinite(position).all() and abs(float(quaternion @ quaternion) - 1.0) < 1e-3):
         raise ActionError(
             f"{whose}set-point is no pose: position {position.tolist()}, quaternion {quaternion.tolist()}"
         )
-    if gripper_width is not None and not math.isfinite(gripper_width):
-        raise ActionError(f"{whose}gripper width must be finite, got {gripper_width} m")
+    if point.gripper_width is not None and not math.isfinite(point.gripper_width):
+        raise ActionError(f"{whose}gripper width must be finite, got {point.gripper_width} m")
+    if (wrench := point.wrench) is not None and not (wrench.shape == (6,) and np.isfinite(wrench).all()):
+        raise ActionError(f"{whose}a wrench is six finite numbers [N, Nm], got {wrench.tolist()}")
 
 
 def _other_arms(given: tuple[str, ...], arms: tuple[str, ...]) -> str:
@@ -217,8 +230,11 @@ class RobotIO(Protocol):
     def command(self, command: Command) -> None:
         """Make `command` the one that is followed until it expires or is replaced.
 
+        An arm that follows no feed-forward wrench, or may not, refuses a command with one, and does not move.
+
         Raises:
-            ActionError: as `check_command`.
+            ActionError: as `check_command`, or for a wrench.
+            CommandRefusedError: where limits refuse the command.
         """
         ...
 

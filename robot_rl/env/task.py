@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -102,6 +102,9 @@ class ArmSpec:
     action_axes: tuple[str, ...] = ("x", "y", "z", "roll", "pitch", "yaw")
     action_translation: float = 0.01
     action_rotation: float = 0.06
+    wrench_axes: tuple[str, ...] = ()
+    action_force: float = 0.0
+    action_torque: float = 0.0
     gripper: bool = False
     gripper_open_width: float = 0.08
     gripper_step: float = 0.0
@@ -126,6 +129,10 @@ class TaskSpec:
         action_axes: Which tcp axes the policy moves: of `x y z roll pitch yaw`. The others hold their reset value.
         action_translation: Largest displacement per step and axis [m].
         action_rotation: Largest turn per step and axis [rad].
+        wrench_axes: Along and about which tcp axes the policy commands a feed-forward wrench, beside the steps: of
+            the same six names. The arm's controller adds it to its own; it expires with the command.
+        action_force: Largest force along each of `x y z` among them [N].
+        action_torque: Largest torque about each of `roll pitch yaw` among them [Nm].
         gripper: Whether the last entry of an action moves the gripper: a choice (-1 close, 0 keep, 1 open), or the
             share of a `gripper_step` by which it opens.
         gripper_open_width: Distance between the fingers when open [m].
@@ -137,8 +144,8 @@ class TaskSpec:
         world: Settings of `WorldConfig` that the scene has; none on a robot.
         reverse: Name of the task that begins where this one ends, and ends where this one begins; empty: none is known.
         arms: What each of several arms does, by name; empty: there is one. The entries above that `ArmSpec` has too are
-            then the first arm's. An action is the parts of all arms, in this order, each its axes and the share of its
-            `gripper_step` if it has one, and one choice of all other grippers.
+            then the first arm's. An action is the parts of all arms, in this order, each its axes, its wrench and the
+            share of its `gripper_step` if it has one, and one choice of all other grippers.
         keep_out: How near several arms may come to each other; None: their workspaces do not meet.
     """
 
@@ -150,6 +157,9 @@ class TaskSpec:
     action_axes: tuple[str, ...] = ("x", "y", "z", "roll", "pitch", "yaw")
     action_translation: float = 0.01
     action_rotation: float = 0.06
+    wrench_axes: tuple[str, ...] = ()
+    action_force: float = 0.0
+    action_torque: float = 0.0
     gripper: bool = False
     gripper_open_width: float = 0.08
     gripper_step: float = 0.0
@@ -185,7 +195,8 @@ class TaskSpec:
     @property
     def action_size(self) -> int:
         """Length of the action vector."""
-        own = (len(arm.action_axes) + bool(arm.gripper and arm.gripper_step) for arm in self.arms.values() or (self,))
+        arms = self.arms.values() or (self,)
+        own = (len(a.action_axes) + len(a.wrench_axes) + bool(a.gripper and a.gripper_step) for a in arms)
         return sum(own) + bool(self.grippers)
 
     @property
@@ -212,6 +223,9 @@ def _own(arm: ArmSpec) -> dict[str, Any]:
         "action_axes": arm.action_axes,
         "action_translation": arm.action_translation,
         "action_rotation": arm.action_rotation,
+        "wrench_axes": arm.wrench_axes,
+        "action_force": arm.action_force,
+        "action_torque": arm.action_torque,
         "gripper": arm.gripper,
         "gripper_open_width": arm.gripper_open_width,
         "gripper_step": arm.gripper_step,
@@ -285,28 +299,6 @@ class Task(Protocol):
         ...
 
 
-@runtime_checkable
-class Continues(Protocol):
-    """A task that can begin in the scene as the last episode left it, so that nobody has to make the scene ready."""
-
-    @property
-    def home(self) -> StartPose | None:
-        """How the arm goes to its start pose after an episode that may have ended anywhere; None: the next one does."""
-        ...
-
-    def obstacle(self) -> str | None:
-        """Return why it cannot begin in the scene as it is; None if it can."""
-        ...
-
-    def tidy(self, io: RobotIO, clock: Clock) -> None:
-        """Move what a failed episode has left where a policy cannot get at it; the arm is at its start pose before."""
-        ...
-
-    def go_on(self, seed: int) -> None:
-        """Make the task ready as `reset` does, but leave the scene as it is; the arm rests at its start pose."""
-        ...
-
-
 class Scene(Protocol):
     """The state of a simulated scene, which another simulation of the same scene can go on from."""
 
@@ -354,7 +346,7 @@ class Judge(Protocol):
 
 Taken = np.ndarray | Mapping[str, np.ndarray]
 """What an operator commands: the whole action, or by name the action of each arm that they lead, in its own space: its
-axes, then its gripper if it has one. The policy keeps the others."""
+axes, its wrench, then its gripper if it has one. The policy keeps the others."""
 
 
 class Operator(Protocol):
@@ -421,6 +413,7 @@ class Workcell:
             has nothing to wait for.
         mounts: Where the cameras are, of which that is known.
         measures_wrench: Whether the arm measures forces; without, they are not observed, and no limit on them counts.
+        takes_wrench: Whether the arm follows the feed-forward wrench of a command; one that does not refuses it.
         stops: Stops of the arm that only a person ends; None where there are none.
         person_resets: A person has to make the scene ready before each episode.
         person_judges: A person decides whether an episode succeeded, maybe beside a classifier or labels.
@@ -442,6 +435,7 @@ class Workcell:
     mounts: Mapping[str, CameraMount] = field(default_factory=dict)
     view: Callable[[str, tuple[int, int]], np.ndarray] | None = None
     measures_wrench: bool = True
+    takes_wrench: bool = False
     stops: ArmStops | None = None
     person_resets: bool = False
     person_judges: bool = False

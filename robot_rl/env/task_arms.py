@@ -20,7 +20,7 @@ from robot_rl.env.cell_geometry.capsule import KeepOutLimits
 from robot_rl.env.cell_geometry.keep_out import ArmMotion, ArmShape, KeepOut
 from robot_rl.env.choice import join_grippers, split_grippers
 from robot_rl.env.handover import Handover, HandoverLimits
-from robot_rl.env.robot_io import Command, RobotState, SetPoint
+from robot_rl.env.robot_io import Command, RobotState
 from robot_rl.env.task import ArmSpec, Taken, TaskSpec
 from robot_rl.errors import ActionError, ConfigError
 from robot_rl.geometry import Pose, quat_conjugate, quat_rotate
@@ -146,6 +146,12 @@ class TaskArms:
         self._keep_out: KeepOut | None = None
         if spec.arms and spec.start is not None:
             raise ConfigError(f"{spec.name} has several arms, and start brings one to its place; leave it out")
+        pushing = [arm.name for arm in self._arms if arm.spec.wrench_axes]
+        if spec.keep_out is not None and pushing:
+            raise ConfigError(
+                f"{spec.name}: wrench_axes of {', '.join(pushing)}: a feed-forward wrench could push arms together "
+                "that keep_out keeps apart; leave out wrench_axes, or make the workspaces so that they do not meet"
+            )
         if spec.keep_out is not None:
             self._keep_out = keep_out_of(spec.arms, spec.keep_out)
 
@@ -256,10 +262,7 @@ class TaskArms:
             return safe[0]
         if self._keep_out is not None:
             safe = self._kept_apart(safe, state)
-        points = {
-            arm.name: SetPoint(s.command.T_base_target, s.command.gripper_width)
-            for arm, s in zip(self._arms, safe, strict=True)
-        }
+        points = {arm.name: s.command.set_point for arm, s in zip(self._arms, safe, strict=True)}
         return SafeCommand(
             Command.of_arms(stamp, safe[0].command.ttl, points), np.concatenate([s.clipped for s in safe])
         )
@@ -284,7 +287,7 @@ class TaskArms:
         return kept
 
     def _split(self, action: np.ndarray) -> list[np.ndarray]:
-        """Return the action of each arm: its axes, then its gripper if it has one."""
+        """Return the action of each arm: its axes, its wrench, then its gripper if it has one."""
         if not self._spec.arms:
             return [action]
         grippers = iter(split_grippers(float(action[-1]), self._spec.grippers) if self._spec.grippers else ())

@@ -15,9 +15,10 @@ import numpy as np
 from robot_rl.clock import NS_PER_S
 from robot_rl.env.move_arm import go_to_start, move_gripper
 from robot_rl.env.robot_io import RobotState
-from robot_rl.env.task import Continues, Outcome, Task, TaskSpec, Workcell, WorkcellOptions
+from robot_rl.env.task import Outcome, Task, TaskSpec, Workcell, WorkcellOptions
 from robot_rl.errors import ArmStoppedError, ConfigError
 from robot_rl.geometry import Pose
+from robot_rl.practice.continues import Continues
 from robot_rl.spec import ArraySpec
 
 

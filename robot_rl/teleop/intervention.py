@@ -7,7 +7,7 @@ is.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -32,21 +32,24 @@ class Intervention:
         motion: Share in [-1, 1] of the task's largest motion, along x, y, z, roll, pitch, yaw of the tcp frame.
             float32, shape (6,).
         gripper: -1 closes, +1 opens, 0 leaves it as it is; a share of that where it is moved to any width.
+        wrench: Share in [-1, 1] of the task's largest feed-forward wrench, along and about the same axes. Shape (6,).
     """
 
     stamp: int
     active: bool
     motion: np.ndarray
     gripper: float = 0.0
+    wrench: np.ndarray = field(default_factory=lambda: np.zeros(6, np.float32))
 
     def __post_init__(self) -> None:
         """Check the motion and the gripper.
 
         Raises:
-            SpecError: if the motion is not six finite numbers, or the gripper not one in [-1, 1].
+            SpecError: if motion or wrench is not six finite numbers, or the gripper not one in [-1, 1].
         """
-        if self.motion.shape != (6,) or not np.isfinite(self.motion).all():
-            raise SpecError(f"an intervention's motion has to be six finite numbers, got {self.motion.tolist()}")
+        for name, values in (("motion", self.motion), ("wrench", self.wrench)):
+            if values.shape != (6,) or not np.isfinite(values).all():
+                raise SpecError(f"an intervention's {name} has to be six finite numbers, got {values.tolist()}")
         if not abs(self.gripper) <= 1.0:  # a NaN, too, is not
             raise SpecError(f"an intervention's gripper has to be in [-1, 1], got {self.gripper:g}")
 
@@ -59,20 +62,25 @@ class Intervention:
             action: In the task's action space, shape (n,).
             spec: The task.
         """
-        motion = np.zeros(6, np.float32)
+        motion, wrench = np.zeros(6, np.float32), np.zeros(6, np.float32)
         if action is None:
             return cls(stamp, False, motion)
-        axes = [AXES.index(axis) for axis in spec.action_axes]
+        axes, pushed = _entries(spec.action_axes), _entries(spec.wrench_axes)
         motion[axes] = action[: len(axes)]
+        wrench[pushed] = action[len(axes) : len(axes) + len(pushed)]
         wanted = float(action[-1]) if spec.gripper else 0.0
         if not spec.gripper_step:
             wanted = float(wanted >= GRIPPER_THRESHOLD) - float(wanted <= -GRIPPER_THRESHOLD)
-        return cls(stamp, True, motion, wanted)
+        return cls(stamp, True, motion, wanted, wrench)
 
     def action(self, spec: TaskSpec) -> np.ndarray:
         """Return it as an action of the task, float32, shape (n,)."""
-        motion = self.motion[[AXES.index(axis) for axis in spec.action_axes]]
-        return np.append(motion, np.float32(self.gripper)) if spec.gripper else motion
+        action = np.append(self.motion[_entries(spec.action_axes)], self.wrench[_entries(spec.wrench_axes)])
+        return np.append(action, np.float32(self.gripper)) if spec.gripper else action
+
+
+def _entries(axes: tuple[str, ...]) -> list[int]:
+    return [AXES.index(axis) for axis in axes]
 
 
 class InterventionOperator:

@@ -107,7 +107,7 @@ class Intent(NamedTuple):
     """The operator's action at one time.
 
     Attributes:
-        action: In the task's action space, shape (n,); all zeros where nothing is wanted.
+        action: In the task's action space, shape (n,); all zeros where nothing is wanted. Its wrench is always zero.
         take: Whether the button `take` is pressed.
         pressed: Roles whose button was pressed since the last time.
     """
@@ -144,7 +144,7 @@ class CommandMapper:
             column = device.axes.index(name.lstrip("-"))
             self._to_motion[AXES.index(axis), column] = -1.0 if name.startswith("-") else 1.0
         self._buttons = {role: device.buttons.index(name) for role, name in mapping.buttons.items()}
-        self._free = np.array([AXES.index(axis) for axis in spec.action_axes])
+        self._free = np.array([AXES.index(axis) for axis in spec.action_axes], dtype=int)
         self._turn = quat_from_rotvec(np.array([0.0, 0.0, math.radians(mapping.view)]))
         self.reset()
 
@@ -173,6 +173,7 @@ class CommandMapper:
             wanted /= 3.0
         motion = self._in_tool_frame(self._smoothed(wanted, now), T_base_tcp)
         action = np.clip(motion[self._free], -1.0, 1.0).astype(np.float32)
+        action = np.append(action, np.zeros(len(self._spec.wrench_axes), np.float32))  # no device commands a wrench
         if self._spec.gripper:
             action = np.append(action, np.float32(self._gripper(held, pressed)))
         return Intent(action, bool(held.get("take")), pressed)

@@ -140,6 +140,7 @@ class RosWorkcell:
             close=lambda: None,
             await_frames=io.await_frames,
             measures_wrench=self.head.measures_wrench is not False,
+            takes_wrench=head.simulation is not None,
         )
 
     def _wait_for_graph(self, io: RosRobotIO, *, measuring: bool) -> None:

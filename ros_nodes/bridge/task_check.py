@@ -6,6 +6,7 @@ from dataclasses import asdict
 
 from robot_rl.config.components import SimulationConfig
 from robot_rl.config.randomization import RandomizationConfig, WorldConfig
+from robot_rl.env.action_mapping import check_no_wrench
 from robot_rl.env.task import WorkcellOptions
 from robot_rl.errors import GraphError, UnknownNameError
 from ros_nodes.interface.task_messages import TaskHead
@@ -16,10 +17,13 @@ def check_task(head: TaskHead, task: str, options: WorkcellOptions) -> None:
 
     Raises:
         GraphError: if the task, the simulated arm, the randomization or the size of the images is another.
+        ConfigError: if the task commands a wrench, and the arm here follows none.
         UnknownNameError: if a camera is not published.
     """
     if task != head.spec.name:
         raise GraphError(f"the run is of task {task}, but the task that is running here is {head.spec.name}")
+    if head.simulation is None:
+        check_no_wrench(head.spec, "an arm behind robot_node")
     if options.simulation != (head.simulation or SimulationConfig()):
         here = "a real one" if head.simulation is None else _set(head.simulation)
         raise GraphError(

@@ -40,6 +40,7 @@ from ros_nodes.interface.frames import BASE, CELL, TCP
 from ros_nodes.interface.topics import below
 
 GRIPPER = "gripper"
+FORCE, TORQUE = "force", "torque"
 CONTACT = "contact"
 
 DEPTH_UNITS = {"16UC1": ("u2", 1e-3), "mono16": ("u2", 1e-3), "32FC1": ("f4", 1.0)}
@@ -269,7 +270,9 @@ def lens_message(stamp: int, size: tuple[int, int], lens: CameraIntrinsics | Non
 def command_message(command: Command) -> MultiDOFJointTrajectory:
     """Return a command: where each tcp, and each gripper that is named, shall be, and for how long that counts.
 
-    Of several arms, the names begin with that of the arm, e.g. `left/tcp`, and its transform is in its own base frame.
+    A feed-forward wrench is two further names, `force` and `torque`, whose translations are the vectors in the tcp
+    frame [N, Nm]. Of several arms, the names begin with that of the arm, e.g. `left/tcp`, and its transform is in its
+    own base frame.
     """
     point, names = MultiDOFJointTrajectoryPoint(time_from_start=_duration(command.ttl)), []
     for arm, one in command.set_points.items():
@@ -280,6 +283,10 @@ def command_message(command: Command) -> MultiDOFJointTrajectory:
             gripper.translation.x = one.gripper_width
             point.transforms.append(gripper)
             names.append(below(arm, GRIPPER))
+        if one.wrench is not None:
+            for name, vector in ((FORCE, one.wrench[:3]), (TORQUE, one.wrench[3:])):
+                point.transforms.append(_transform(Pose(vector, Pose.identity().quaternion)))
+                names.append(below(arm, name))
     frame = CELL if command.arms else BASE
     return MultiDOFJointTrajectory(header=header(command.stamp, frame), joint_names=names, points=[point])
 
@@ -295,12 +302,11 @@ def command_of(message: MultiDOFJointTrajectory) -> Command | None:
         return None
     names, point = list(message.joint_names), message.points[0]
     arms = list(dict.fromkeys(name.rpartition("/")[0] for name in names))
-    every = [below(arm, part) for arm in arms for part in (TCP, GRIPPER)]
-    wanted = [name for name in every if name in names or name.endswith(TCP)]
+    wanted = [name for arm in arms for name in _names_of(arm, names)]
     if len(message.points) != 1 or not names or names != wanted or ("" in arms and len(arms) > 1):
         raise SpecError(
-            f"a command has one point for tcp, or for tcp and gripper, or for those of each arm, e.g. left/tcp; got "
-            f"{len(message.points)} of {names}"
+            f"a command has one point for tcp, then maybe gripper, then maybe force and torque, or for those of each "
+            f"arm, e.g. left/tcp; got {len(message.points)} of {names}"
         )
     if len(point.transforms) != len(names):
         raise SpecError(f"a command for {names} has {len(point.transforms)} transforms")
@@ -310,7 +316,8 @@ def command_of(message: MultiDOFJointTrajectory) -> Command | None:
     stamp, ttl = stamp_of(message.header.stamp), duration.sec + duration.nanosec / NS_PER_S
     if "" not in points:
         return Command.of_arms(stamp, ttl, points)
-    return Command(stamp, ttl, points[""].T_base_target, points[""].gripper_width)
+    alone = points[""]
+    return Command(stamp, ttl, alone.T_base_target, alone.gripper_width, wrench=alone.wrench)
 
 
 def joy_message(stamp: int, axes: np.ndarray, buttons: tuple[int, ...]) -> Joy:
@@ -321,12 +328,14 @@ def joy_message(stamp: int, axes: np.ndarray, buttons: tuple[int, ...]) -> Joy:
 def intervention_message(intervention: Intervention) -> Joy:
     """Return an intervention: x, y, z, roll, pitch, yaw as axes; take over, close, open as buttons.
 
-    A seventh axis says how fast the gripper is closed or opened where that is not at full speed.
+    A seventh axis is how fast the gripper is closed or opened where that is not at full speed, and six more a
+    feed-forward wrench where there is one.
     """
-    gripper = intervention.gripper
+    gripper, wrench = intervention.gripper, intervention.wrench
     buttons = (int(intervention.active), int(gripper < 0), int(gripper > 0))
     share = [] if gripper in (-1.0, 0.0, 1.0) else [gripper]
-    return joy_message(intervention.stamp, np.append(intervention.motion, share), buttons)
+    more = np.append(gripper, wrench) if wrench.any() else share
+    return joy_message(intervention.stamp, np.append(intervention.motion, more), buttons)
 
 
 def operator_message(stamp: int, action: np.ndarray | None, spec: TaskSpec) -> Joy:
@@ -336,14 +345,22 @@ def operator_message(stamp: int, action: np.ndarray | None, spec: TaskSpec) -> J
 
 def intervention_of(message: Joy) -> Intervention:
     """Return an intervention."""
-    if len(message.axes) not in (6, 7) or len(message.buttons) != 3:
+    if len(message.axes) not in (6, 7, 13) or len(message.buttons) != 3:
         raise SpecError(
-            f"an intervention has 6 axes, or 7, and 3 buttons, this one {len(message.axes)} and {len(message.buttons)}"
+            f"an intervention has 6 axes, 7 or 13, and 3 buttons, this one {len(message.axes)} and "
+            f"{len(message.buttons)}"
         )
     active, close, opened = message.buttons
     motion = np.array(message.axes, np.float32)
-    gripper = float(motion[6]) if len(motion) == 7 else float(bool(opened)) - float(bool(close))
-    return Intervention(stamp_of(message.header.stamp), bool(active), motion[:6], gripper)
+    gripper = float(motion[6]) if len(motion) > 6 else float(bool(opened)) - float(bool(close))
+    wrench = motion[7:] if len(motion) > 7 else np.zeros(6, np.float32)
+    return Intervention(stamp_of(message.header.stamp), bool(active), motion[:6], gripper, wrench)
+
+
+def _names_of(arm: str, given: Sequence[str]) -> list[str]:
+    """Return what a command names of an arm, in order, where it names these; force and torque come together."""
+    tcp, gripper, *wrench = (below(arm, part) for part in (TCP, GRIPPER, FORCE, TORQUE))
+    return [tcp, *([gripper] if gripper in given else []), *(wrench if set(wrench) & set(given) else [])]
 
 
 def _set_point(transforms: Mapping[str, Transform], arm: str) -> SetPoint:
@@ -351,7 +368,9 @@ def _set_point(transforms: Mapping[str, Transform], arm: str) -> SetPoint:
     p, q = transforms[below(arm, TCP)].translation, transforms[below(arm, TCP)].rotation
     gripper = transforms.get(below(arm, GRIPPER))
     target = Pose(np.array((p.x, p.y, p.z)), np.array((q.w, q.x, q.y, q.z)))
-    return SetPoint(target, None if gripper is None else float(gripper.translation.x))
+    pushed = [transforms[name].translation for part in (FORCE, TORQUE) if (name := below(arm, part)) in transforms]
+    wrench = np.array([value for v in pushed for value in (v.x, v.y, v.z)]) if pushed else None
+    return SetPoint(target, None if gripper is None else float(gripper.translation.x), wrench)
 
 
 def _fill_pose(message: PoseMessage, pose: Pose) -> None:

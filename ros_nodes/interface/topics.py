@@ -92,7 +92,8 @@ COMMAND = Topic(
     qos.COMMAND,
     "10 Hz",
     "base",
-    "set-point of tcp and gripper from the actor; `time_from_start` is how long it counts, no points means stop",
+    "set-point of tcp and gripper, and feed-forward wrench, from the actor; `time_from_start` is how long it counts, "
+    "no points means stop",
 )
 SAFE_COMMAND = Topic(
     "safe_command", MultiDOFJointTrajectory, qos.COMMAND, "10 Hz", "base", "the same within all limits, for the arm"
@@ -110,8 +111,8 @@ INTERVENTION = Topic(
     qos.EVENT,
     "as the device",
     "tcp",
-    "the operator's action, after the device map; axes: x y z roll pitch yaw, and how fast the gripper opens where "
-    "that is not at full speed; buttons: in control, close, open",
+    "the operator's action, after the device map; axes: x y z roll pitch yaw, how fast the gripper opens where that is "
+    "not at full speed, and a wrench where there is one; buttons: in control, close, open",
 )
 HEAD = Topic("task/head", String, qos.LATCHED, "once", "", "the task's facts (JSON)")
 ESTIMATES = Topic("task/estimates", String, qos.EVENT, "100 Hz", "", "the task's part of the observation (JSON)")

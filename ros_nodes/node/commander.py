@@ -13,7 +13,7 @@ from rclpy.parameter import parameter_value_to_python
 
 from robot_rl.arm.set_point.set_point_cap import SetPointCap
 from robot_rl.config.command_limits import ArmCap, CommandLimits, limits_of_arm, parse_arm_limits
-from robot_rl.env.robot_io import Command, RobotState, SetPoint, check_arms
+from robot_rl.env.robot_io import Command, RobotState, check_arms
 from robot_rl.errors import RobotRLError
 from ros_nodes.interface import topics
 from ros_nodes.node.robot_node_base import LIMIT, RobotNode
@@ -103,7 +103,7 @@ class Commander:
         for arm in command.arms:
             one = command.of_arm(arm)
             limited = self.cap.apply(one, state.arms[arm].T_base_tcp)
-            points[arm] = SetPoint(limited.T_base_target, limited.gripper_width)
+            points[arm] = limited.set_point
             capped |= limited is not one
         return Command.of_arms(command.stamp, command.ttl, points) if capped else command
 

@@ -10,6 +10,7 @@ from typing import Any
 
 from rclpy.node import Node
 
+from robot_rl.env.action_mapping import check_no_wrench
 from ros_nodes.interface import qos, topics
 from ros_nodes.interface.convert import header
 from ros_nodes.interface.task_messages import Estimates, OutcomeMessage, TaskHead, to_message
@@ -53,7 +54,13 @@ class TaskPublisher:
             self._typed[kind] = Node.create_publisher(node, kind, f"{TYPED}{name}", profile)
 
     def head(self, head: TaskHead) -> None:
-        """Publish the facts."""
+        """Publish the facts.
+
+        Raises:
+            ConfigError: if the task commands a wrench, and the arm is a real one, which follows none.
+        """
+        if head.simulation is None:
+            check_no_wrench(head.spec, "an arm behind robot_node")
         self._head.publish(to_message(head))
         if typed is not None:
             spec, facts = head.spec, typed.TaskFacts(operated_by=head.operator, lockstep=head.lockstep)

@@ -16,6 +16,7 @@ steps. The counterpart on a robot is the object flipping of HIL-SERL (Luo et al.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
@@ -155,12 +156,13 @@ class PanFlip:
         io: The simulated arm with the pan; the free joint is the egg's.
         q_start: Joint angles of the arm at the start [rad].
         parameters: Dimensions.
+        spec: What an action is.
     """
 
-    spec = SPEC
-
-    def __init__(self, io: MujocoRobotIO, q_start: np.ndarray, parameters: PanFlipParameters) -> None:
-        self._io, self.q_start, self.parameters = io, q_start, parameters
+    def __init__(
+        self, io: MujocoRobotIO, q_start: np.ndarray, parameters: PanFlipParameters, spec: TaskSpec = SPEC
+    ) -> None:
+        self.spec, self._io, self.q_start, self.parameters = spec, io, q_start, parameters
         self._body, self._tcp = io.model.body("egg").id, io.model.site("tcp").id
         self._joint = int(io.model.joint("egg").qposadr[0])
         self._seed, self._began, self._offset, self._turn = 0, 0, np.zeros(3), np.array([1.0, 0.0, 0.0, 0.0])
@@ -402,6 +404,19 @@ def add_egg(spec: mujoco.MjSpec) -> None:
 
 def make(options: WorkcellOptions) -> Workcell:
     """Make the simulated workcell of this task; the entry point `pan_flip`."""
+    return pan_workcell(options, SPEC, PanFlipOperator)
+
+
+def pan_workcell(
+    options: WorkcellOptions, facts: TaskSpec, make_operator: Callable[[PanFlip], PanFlipOperator]
+) -> Workcell:
+    """Make the simulated workcell of a task with the pan.
+
+    Args:
+        options: The options.
+        facts: What an action is there.
+        make_operator: Makes the scripted operator of the task.
+    """
     parameters, factor = PanFlipParameters(), options.world.estimate_error
     parameters = replace(
         parameters,
@@ -417,5 +432,5 @@ def make(options: WorkcellOptions) -> Workcell:
     add_egg(spec)
     model = spec.compile()
     io = MujocoRobotIO(model, gains=GAINS, simulation=options.simulation)
-    task = PanFlip(io, solve_ik(model, "tcp", START.position, START.quaternion), parameters)
-    return simulated_workcell(io, task, PanFlipOperator(task), options, parameters.dynamics)
+    task = PanFlip(io, solve_ik(model, "tcp", START.position, START.quaternion), parameters, facts)
+    return simulated_workcell(io, task, make_operator(task), options, parameters.dynamics)

@@ -1,5 +1,7 @@
 """Commands and an arm that writes down what it is told."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -130,3 +132,12 @@ def test_a_command_of_which_only_a_part_reached_the_arm_expires_too(arm, followe
         follower.command(command(0, width=0.02), now=0, age=0.0)
     follower.check(round(0.3 * NS_PER_S), age=0.0)
     assert arm.told == [0.5, "hold"]
+
+
+def test_a_wrench_is_refused_and_the_command_before_stays_in_force(arm, follower):
+    follower.command(command(0), now=0, age=0.01)
+    pushing = replace(command(1), wrench=np.array([5.0, 0, 0, 0, 0, 0]))
+    with pytest.raises(ActionError, match=r"feed-forward wrench, .* and drivers of arms follow set-points only"):
+        follower.command(pushing, now=1, age=0.01)
+    assert arm.told == [0.5]
+    assert follower.holds is None

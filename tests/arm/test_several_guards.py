@@ -365,3 +365,36 @@ def test_an_arm_outside_its_box_comes_no_nearer_to_the_other_one(tmp_path_factor
         for _ in range(5):
             cell.send(dict(zip(BASES, wanted, strict=True)))
             assert cell.true.distance(cell.at) >= least - 1e-4
+
+
+def test_the_wrench_of_one_arm_is_limited_alone_and_the_other_arm_keeps_its_own():
+    limits = replace(LIMITS, max_feedforward_force=10.0)
+    guards = {arm: CommandGuard(limits) for arm in HERE}
+    for arm, guard in guards.items():
+        guard.measured_pose(HERE[arm], NOW)
+        guard.measured_wrench(np.zeros(6), NOW)
+    hard, soft = np.array([0.0, 20.0, 0, 0, 0, 0]), np.array([0.0, 5.0, 0, 0, 0, 0])
+    points = {"left": SetPoint(HERE["left"], wrench=hard), "right": SetPoint(HERE["right"], wrench=soft)}
+    guarded = SeveralGuards(guards).check(Command.of_arms(NOW, 0.3, points), NOW)
+    assert guarded.limited == ("left wrench",)
+    assert guarded.command.arms["left"].wrench == pytest.approx(0.5 * hard)
+    assert guarded.command.arms["right"].wrench == pytest.approx(soft)
+    assert guarded.command.wrench is guarded.command.arms["left"].wrench
+
+
+def test_arms_that_a_keep_out_keeps_apart_are_pushed_by_no_wrench():
+    limits = replace(LIMITS, max_feedforward_force=10.0)
+    guards = {arm: CommandGuard(limits, needs_twist=True) for arm in HERE}
+    arms = {
+        arm: ArmSpec(Workspace((0, 0, 0), (1, 1, 1), 1.0, 1.0), base_position=place, capsules=BALL)
+        for arm, place in BASES.items()
+    }
+    both = SeveralGuards(guards, keep_out_of(arms, KEEP_OUT))
+    for arm, guard in guards.items():
+        guard.measured_pose(HERE[arm], NOW)
+        guard.measured_wrench(np.zeros(6), NOW)
+        guard.measured_twist(np.zeros(6), NOW)
+    points = {arm: SetPoint(pose) for arm, pose in HERE.items()}
+    points["left"] = replace(points["left"], wrench=np.array([0.0, 1.0, 0, 0, 0, 0]))
+    with pytest.raises(CommandRefusedError, match="wrench of left could push arms together that keep_out keeps apart"):
+        both.check(Command.of_arms(NOW, 0.3, points), NOW)

@@ -60,3 +60,20 @@ def test_a_cap_stays_as_much_wider_as_it_is_by_default():
         ratio = getattr(ArmCap(), wide) / getattr(CommandLimits(), narrow)
         assert getattr(cap, wide) / getattr(limits, narrow) == pytest.approx(ratio)
     assert cap.cap_lead / (limits.max_speed * limits.reaction_time) == pytest.approx(0.04 / 0.027)
+
+
+def test_the_largest_wrench_of_a_task_passes_one_way_and_the_other_and_no_larger_one():
+    spec = replace(FAST, wrench_axes=("x", "y", "yaw"), action_force=10.0, action_torque=2.0)
+    widened = step_limits(spec)
+    limits, cap = CommandLimits(**widened.limits), ArmCap(**widened.cap)
+    assert limits.max_feedforward_force == cap.cap_feedforward_force == pytest.approx(10.0 * np.sqrt(2))
+    assert limits.max_feedforward_torque == cap.cap_feedforward_torque == 2.0
+    guard, largest = CommandGuard(limits), np.array([10.0, 10.0, 0.0, 0.0, 0.0, 2.0])
+    for count in range(1, 6):
+        now = round(count * spec.control_period * NS_PER_S)
+        guard.measured_pose(HERE, now)
+        guard.measured_wrench(np.zeros(6), now)
+        command = Command(now, 0.2, HERE, wrench=largest * (-1) ** count)
+        assert guard.check(command, now).command is command
+    later = now + round(spec.control_period * NS_PER_S)
+    assert guard.check(Command(later, 0.2, HERE, wrench=1.01 * command.wrench), later).limited == ("wrench",)

@@ -149,7 +149,7 @@ def test_zsh_has_the_functions_of_bash(scripts):
 
 def test_the_command_prints_the_script_with_the_tasks_of_this_machine(capsys):
     assert main(["completion", "bash"]) == 0
-    tasks = "belt cable_clip cube_lift handover pan_flip peg_hard peg_insert ram_insert reach relocate"
+    tasks = "belt cable_clip cube_lift handover pan_flip pan_flip_wrench peg_hard peg_insert ram_insert reach relocate"
     assert (
         f'names="{tasks} relocate_back relocate_forward usb_pick_insert whip dm_control: gym:'
         in capsys.readouterr().out

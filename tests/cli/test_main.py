@@ -79,7 +79,8 @@ def test_help_does_not_wait_for_heavy_packages():
 # ------------------------------------------------------------------------ usage
 
 LISTS_TASKS = (
-    "valid: belt, cable_clip, cube_lift, handover, pan_flip, peg_hard, peg_insert, ram_insert, reach, relocate"
+    "valid: belt, cable_clip, cube_lift, handover, pan_flip, pan_flip_wrench, peg_hard, peg_insert, ram_insert, reach, "
+    "relocate"
 )
 
 WRONG = [
@@ -179,6 +180,7 @@ def test_tasks_and_settings_for_people_and_for_programs():
         "cube_lift",
         "handover",
         "pan_flip",
+        "pan_flip_wrench",
         "peg_hard",
         "peg_insert",
         "ram_insert",

@@ -5,6 +5,7 @@ class TestMyRobot(RobotIOContract):
     def robot(self): return RobotUnderTest(io=..., clock=..., freeze=...)
 """
 
+import contextlib
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -14,9 +15,11 @@ import pytest
 
 from robot_rl.clock import NS_PER_S, Clock
 from robot_rl.env.robot_io import Command, RobotIO
-from robot_rl.errors import ActionError, StaleStateError
-from robot_rl.geometry import Pose
+from robot_rl.errors import ActionError, CommandRefusedError, StaleStateError
+from robot_rl.geometry import Pose, quat_conjugate, quat_rotate
 
+PUSH = 10.0
+"""Feed-forward force of the tests [N]."""
 ARRAYS = ("twist", "wrench", "joint_position", "joint_velocity")
 
 
@@ -35,6 +38,8 @@ class RobotUnderTest:
         settle: Time that it takes to come to rest [s].
         measures_wrench: Whether it measures forces.
         patience: Time within which it goes to a set-point 2 cm away [s]; more than it takes where machines are busy.
+        takes_wrench: Whether it follows a feed-forward wrench; if not, it refuses commands with one.
+        answers: Whether `command` raises where it refuses; over topics, nobody answers.
     """
 
     io: RobotIO
@@ -47,6 +52,8 @@ class RobotUnderTest:
     settle: float = 1.0
     patience: float = 0.9
     measures_wrench: bool = True
+    takes_wrench: bool = False
+    answers: bool = True
 
     @property
     def arrays(self) -> tuple[str, ...]:
@@ -64,6 +71,12 @@ class RobotUnderTest:
         here = self.io.read().T_base_tcp
         target = Pose(np.add(here.position, (0.0, 0.0, distance)), here.quaternion)
         return Command(self.clock.now(), self.patience + 0.1 if ttl is None else ttl, target)
+
+    def pushing_up(self, force: float, ttl: float) -> Command:
+        """Stay, and push up with that force [N]."""
+        stay = self.up(0.0, ttl)
+        up = quat_rotate(quat_conjugate(stay.T_base_target.quaternion), np.array([0.0, 0.0, force]))
+        return replace(stay, wrench=np.concatenate((up, np.zeros(3))))
 
     def arrives_at(self, command: Command) -> bool:
         """Whether it gets to the set-point in time."""
@@ -156,6 +169,9 @@ class RobotIOContract:
             {"quaternion": np.zeros(4)},
             {"quaternion": np.array([0.0, 2.0, 0.0, 0.0])},
             {"gripper_width": np.nan},
+            {"wrench": np.array([0.0, np.nan, 0.0, 0.0, 0.0, 0.0])},
+            {"wrench": np.array([0.0, 0.0, np.inf, 0.0, 0.0, 0.0])},
+            {"wrench": np.zeros(3)},
         ],
         ids=str,
     )
@@ -212,6 +228,35 @@ class RobotIOContract:
         command = robot.up(0.02)
         robot.io.command(command)
         assert robot.arrives_at(command)
+
+    def test_a_wrench_pushes_until_its_command_expires_and_then_the_arm_holds_without_it(self, robot):
+        start = robot.position()
+        if not robot.takes_wrench:
+            with pytest.raises((ActionError, CommandRefusedError)) if robot.answers else contextlib.nullcontext():
+                robot.io.command(robot.pushing_up(PUSH, ttl=0.3))
+            assert robot.moves() < 0.0005
+            return
+        robot.io.command(robot.pushing_up(PUSH, ttl=0.3))
+        robot.sleep(0.28)
+        pushed = robot.position()
+        assert (pushed - start)[2] > 0.002
+        robot.sleep(0.1 + robot.settle)
+        assert np.linalg.norm(robot.position() - pushed) < 0.002, "it holds where it was, and nothing pushes it on"
+        assert robot.moves() < 0.0005
+
+    def test_a_stop_ends_a_wrench_at_once_and_the_next_command_has_none(self, robot):
+        if not robot.takes_wrench:
+            return
+        robot.io.command(robot.pushing_up(PUSH, ttl=3.0))
+        robot.sleep(0.2)
+        robot.io.stop()
+        pushed = robot.position()
+        robot.sleep(robot.settle)
+        assert np.linalg.norm(robot.position() - pushed) < 0.002
+        robot.io.command(robot.up(0.0, ttl=2.0))
+        stay = robot.position()
+        robot.sleep(robot.settle)
+        assert np.linalg.norm(robot.position() - stay) < 0.001
 
     def test_a_stale_state_is_an_error_and_not_an_answer(self, robot):
         robot.sleep(0.1)

@@ -12,7 +12,9 @@ def simulated(task, **facts):
     def freeze():
         cell.io.history.frozen = True
 
-    return RobotUnderTest(cell.io, cell.clock, freeze, max_age=cell.io.sensing.max_age, joints=7, **facts)
+    return RobotUnderTest(
+        cell.io, cell.clock, freeze, max_age=cell.io.sensing.max_age, joints=7, takes_wrench=True, **facts
+    )
 
 
 class TestSimulatedPeg(RobotIOContract):

@@ -146,3 +146,14 @@ def test_a_straying_operator_leads_strays_rests_and_gives_up():
     late = lead(quits, SPEC.max_steps * 3)[SPEC.max_steps :]
     led = np.stack([plain.act(STATE, None) for _ in range(50)])
     assert np.abs(late.mean(axis=0) - led.mean(axis=0)).max() > 0.1
+
+
+def test_who_strays_pushes_with_no_wrench():
+    spec = replace(SPEC, wrench_axes=("z", "yaw"), action_force=5.0, action_torque=1.0, gripper=True)
+    habit = StrayHabit(chance=1.0, chance_when_done=1.0, drop=1.0, rest=0, give_up=0.0)
+    strays = StrayingOperator(FakeOperator(CELL.task), spec, habit)
+    strays.reset(3, True)
+    action = lead(strays, 1)[0]
+    assert action.shape == (spec.action_size,)
+    assert np.abs(action[:3]).max() > 0.0
+    assert action[3:].tolist() == [0.0, 0.0, 1.0]

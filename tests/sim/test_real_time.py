@@ -25,7 +25,7 @@ class TestSimulatedArmInRealTime(RobotIOContract):
         def freeze():
             arm.history.frozen = True
 
-        return RobotUnderTest(cell.io, cell.clock, freeze, max_age=arm.sensing.max_age, joints=7)
+        return RobotUnderTest(cell.io, cell.clock, freeze, max_age=arm.sensing.max_age, joints=7, takes_wrench=True)
 
 
 def test_time_goes_on_while_nobody_sleeps():

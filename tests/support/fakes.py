@@ -13,7 +13,7 @@ from robot_rl.clock import NS_PER_S, FakeClock
 from robot_rl.data.schema import Source
 from robot_rl.env.robot_io import Command, RobotState, SetPoint, check_command
 from robot_rl.env.task import ArmSpec, Outcome, TaskSpec, Workcell, Workspace
-from robot_rl.errors import StaleStateError
+from robot_rl.errors import ActionError, StaleStateError
 from robot_rl.geometry import Pose
 from robot_rl.spec import ArraySpec
 
@@ -84,6 +84,8 @@ class FakeRobot:
 
     def command(self, command: Command):
         expires = check_command(command, self.clock.now())
+        if command.wrench is not None:
+            raise ActionError("the point follows set-points only")
         with self._lock:
             self._move()
             self._target, self._expires = command.T_base_target.position.copy(), expires
@@ -238,7 +240,7 @@ class OneOfArms:
 
     def command(self, command):
         points = {name: SetPoint(pose) for name, pose in self._poses().items()}
-        points[self._name] = SetPoint(command.T_base_target, command.gripper_width)
+        points[self._name] = command.set_point
         self._io.command(Command.of_arms(command.stamp, command.ttl, points))
 
     def stop(self):

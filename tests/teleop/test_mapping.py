@@ -9,9 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from robot_rl.clock import NS_PER_S
+from robot_rl.errors import SpecError
 from robot_rl.geometry import Pose, quat_from_rotvec, quat_multiply, quat_rotate
 from robot_rl.teleop.device import DeviceError
 from robot_rl.teleop.gamepad import Gamepad
+from robot_rl.teleop.intervention import Intervention
 from robot_rl.teleop.keyboard import TerminalKeyboard
 from robot_rl.teleop.leader.leader_arm import LeaderArm
 from robot_rl.teleop.mapping import MAPS, CommandMapper, DeviceMap, default_map, load_map
@@ -182,3 +184,29 @@ def test_turns_in_the_base_frame_turn_the_tool_about_the_bases_axes():
     turned = quat_multiply(DOWN.quaternion, quat_from_rotvec(turn))
     expected = quat_multiply(quat_from_rotvec(np.array([0, 0, 0.5])), DOWN.quaternion)
     np.testing.assert_allclose(turned, expected, atol=1e-6)
+
+
+def test_a_device_commands_no_wrench_and_its_actions_have_the_length_of_the_task():
+    spec = replace(SPEC, wrench_axes=("z", "yaw"), action_force=5.0, action_torque=1.0, gripper=True)
+    mapping = replace(PLAIN, frame="tool", buttons={"close": "grip"})
+    action = command(mapping, (1.0, 0.0, 0.0, 0.0, 0.0, 0.0), (False, False, False, True), spec=spec).action
+    assert action.tolist() == [1.0, 0.0, 0.0, 0.0, 0.0, -1.0]
+    alone = replace(SPEC, action_axes=(), wrench_axes=("z",), action_force=5.0)
+    assert command(mapping, (1.0,) * 6, spec=alone).action.tolist() == [0.0]
+
+
+def test_an_intervention_carries_the_wrench_of_a_scripted_operator():
+    spec = replace(SPEC, action_axes=("x",), wrench_axes=("z", "yaw"), action_force=5.0, action_torque=1.0)
+    action = np.array([0.5, -0.25, 1.0], np.float32)
+    intervention = Intervention.of_action(1, action, spec)
+    assert intervention.wrench.tolist() == [0.0, 0.0, -0.25, 0.0, 0.0, 1.0]
+    assert np.array_equal(intervention.action(spec), action)
+    gripping = replace(spec, gripper=True)
+    assert Intervention.of_action(1, np.append(action, 1.0), gripping).action(gripping).tolist() == [
+        0.5,
+        -0.25,
+        1.0,
+        1.0,
+    ]
+    with pytest.raises(SpecError, match="wrench has to be six finite numbers"):
+        Intervention(1, True, np.zeros(6, np.float32), wrench=np.zeros(3, np.float32))

@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from robot_rl.config.command_limits import ArmCap, CommandLimits
+from robot_rl.env.feed_forward.wrench_limiter import PARTS
 from robot_rl.env.robot_io import Command
 from robot_rl.errors import CommandRefusedError, ConfigError
 from robot_rl.geometry import Pose, quat_conjugate, quat_from_rotvec, quat_multiply, rotvec_from_quat
@@ -35,15 +36,18 @@ class SetPointCap:
         self._low, self._high = np.array(config.cap_box_low), np.array(config.cap_box_high)
 
     def apply(self, command: Command, pose: Pose) -> Command:
-        """Return the command with its lead within the cap; the same object if it is.
+        """Return the command with its lead within the cap; the same object if it is. Its wrench stays as it is.
 
         Args:
             command: Which.
             pose: The newest measured one of the tcp in the base frame.
 
         Raises:
-            CommandRefusedError: if its set-point is outside the box, and further out than the tcp is.
+            CommandRefusedError: if its set-point is outside the box, and further out than the tcp is; if its
+                feed-forward force or torque is beyond the cap.
         """
+        if command.wrench is not None:
+            self._check_wrench(command.wrench)
         target = command.T_base_target
         outside = self._outside(target.position)
         if outside > self._outside(pose.position):
@@ -85,10 +89,27 @@ class SetPointCap:
             ("max_turn_rate", limits.max_turn_rate, "cap_turn_rate", cap.cap_turn_rate),
             ("max_speed * reaction_time", limits.max_speed * limits.reaction_time, "cap_lead", cap.cap_lead),
             ("max_turn_rate * reaction_time", limits.max_turn_rate * limits.reaction_time, "cap_turn", cap.cap_turn),
+            ("max_feedforward_force", limits.max_feedforward_force, "cap_feedforward_force", cap.cap_feedforward_force),
+            (
+                "max_feedforward_torque",
+                limits.max_feedforward_torque,
+                "cap_feedforward_torque",
+                cap.cap_feedforward_torque,
+            ),
         ):
             if mine > most:
                 wider.append(f"{name} {mine:.4g} is more than {capped} {most:.4g}")
         return wider
+
+    def _check_wrench(self, wrench: np.ndarray) -> None:
+        largest = self._config.cap_feedforward_force, self._config.cap_feedforward_torque
+        for (part, name, unit), most in zip(PARTS, largest, strict=True):
+            amount = float(np.linalg.norm(wrench[part]))
+            if amount > most * (1.0 + 1e-9):
+                raise CommandRefusedError(
+                    f"its feed-forward {name} is {amount:.3g} {unit}, the arm's own cap is {most:g} {unit} "
+                    f"(cap_feedforward_{name})"
+                )
 
     def _outside(self, position: np.ndarray) -> float:
         return float(np.linalg.norm(position - np.clip(position, self._low, self._high)))

@@ -96,7 +96,8 @@ class StrayingOperator:
     def _begin(self) -> None:
         habit, rng, axes = self._habit, self._rng, len(self._spec.action_axes)
         direction = rng.normal(size=axes)
-        direction *= rng.uniform(0.2, 1.0) / np.abs(direction).max()
+        direction *= rng.uniform(0.2, 1.0) / np.abs(direction).max(initial=1e-9)
+        direction = np.append(direction, np.zeros(len(self._spec.wrench_axes)))
         self._direction = np.append(direction, float(rng.uniform() < habit.drop)) if self._spec.gripper else direction
         self._moving = int(rng.integers(habit.move[0], habit.move[1] + 1))
         self._resting = int(rng.integers(habit.rest + 1))

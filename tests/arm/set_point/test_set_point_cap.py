@@ -58,6 +58,8 @@ def test_what_the_safety_node_passes_is_not_changed(here, there, turn):
         ({"max_turn_rate": 2.6, "reaction_time": 0.01}, "cap_turn_rate"),
         ({"reaction_time": 0.14}, "cap_lead"),
         ({"max_turn_rate": 2.4}, "cap_turn"),
+        ({"max_feedforward_force": 1.0}, "cap_feedforward_force"),
+        ({"max_feedforward_torque": 0.1}, "cap_feedforward_torque"),
     ],
 )
 def test_each_limit_that_is_wider_is_named(change, name):
@@ -75,3 +77,14 @@ def test_a_speed_above_the_cap_is_named_in_its_unit():
 def test_a_box_that_is_none_is_refused():
     with pytest.raises(ConfigError, match="cap_box_low"):
         SetPointCap(replace(CAP, cap_box_low=(0.7, 0.0, 0.0)))
+
+
+def test_a_wrench_beyond_the_cap_is_refused_and_by_default_there_is_none():
+    pose = Pose(np.array([0.5, 0.0, 0.2]), DOWN)
+    command = Command(1, 0.3, pose, wrench=np.array([3.0, 4.0, 0.0, 0.0, 0.0, 0.5]))
+    wide = SetPointCap(replace(CAP, cap_feedforward_force=5.0, cap_feedforward_torque=0.5))
+    assert wide.apply(command, pose) is command
+    with pytest.raises(CommandRefusedError, match=r"force is 5 N, the arm's own cap is 0 N \(cap_feedforward_force\)"):
+        SetPointCap(CAP).apply(command, pose)
+    with pytest.raises(CommandRefusedError, match=r"torque is 0.5 Nm, the arm's own cap is 0.4 Nm"):
+        SetPointCap(replace(CAP, cap_feedforward_force=5.0, cap_feedforward_torque=0.4)).apply(command, pose)

@@ -107,6 +107,21 @@ def test_motions_end_at_contact_and_where_the_arm_was_held(store):
         next(motions_of([replace(episode, metadata={})], task))
 
 
+def test_a_motion_ends_where_a_wrench_is_commanded(store):
+    task = make_workcell("peg_insert").task.spec
+    pushing = replace(task, wrench_axes=("z",), action_force=5.0)
+    with EpisodeStore.open(store) as opened:
+        episode = opened.read("episode-0")
+    entries = np.zeros((len(episode), 1), np.float32)
+    entries[9:] = 0.5
+    action = np.concatenate((episode.action, entries), axis=1)
+    more = replace(episode, action=action, action_policy=action, action_base=None)
+    targets = motions_before(more, pushing)
+    assert len(targets) == 9
+    whole = motions_before(episode, task)
+    assert all(np.array_equal(a.position, b.position) for a, b in zip(targets, whole, strict=False))
+
+
 def motions_before(episode, task):
     return next(motions_of([episode], task)).targets
 

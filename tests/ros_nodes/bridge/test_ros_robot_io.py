@@ -12,9 +12,9 @@ from ros_nodes.bridge.ros_state import FRAME_SLACK
 from sim.sensing import Sensing
 
 CAMERA_DELAY = Sensing().camera_delay
-LONG_COMMANDS = {"max_ttl": 3.0, "max_speed": 2.0, "max_acceleration": 40.0}
-"""The contract speaks of commands that count for seconds and lead 10 cm away."""
-CAP = {"cap_lead": 1.0, "cap_turn": 4.0, "cap_speed": 10.0, "cap_turn_rate": 40.0}
+LONG_COMMANDS = {"max_ttl": 3.0, "max_speed": 2.0, "max_acceleration": 40.0, "max_feedforward_force": 20.0}
+"""The contract speaks of commands that count for seconds, lead 10 cm away, and push."""
+CAP = {"cap_feedforward_force": 20.0} | {"cap_lead": 1.0, "cap_turn": 4.0, "cap_speed": 10.0, "cap_turn_rate": 40.0}
 PATIENT = 1.5
 """Largest age of a state in real time [s]: a test shall not fail because its machine is busy."""
 
@@ -24,7 +24,9 @@ def under_test(cell, **facts):
         cell.sim.cell.io.history.frozen = True
 
     cell.workcell.task.reset(0)
-    return RobotUnderTest(cell.workcell.io, cell.workcell.clock, freeze, max_age=0.2, joints=7, **facts)
+    return RobotUnderTest(
+        cell.workcell.io, cell.workcell.clock, freeze, max_age=0.2, joints=7, takes_wrench=True, **facts
+    )
 
 
 class TestLockstepPeg(RobotIOContract):
@@ -54,7 +56,7 @@ class TestRealTime(RobotIOContract):
         def freeze():
             cell.sim.cell.io.simulated.history.frozen = True
 
-        yield RobotUnderTest(robot.io, robot.clock, freeze, max_age=PATIENT, joints=7, patience=2.8)
+        yield RobotUnderTest(robot.io, robot.clock, freeze, max_age=PATIENT, joints=7, patience=2.8, takes_wrench=True)
         graph.close()
 
 

@@ -99,6 +99,26 @@ def test_a_command_of_several_arms_crosses_arm_by_arm(stamp, arms):
     assert back.T_base_target is next(iter(back.arms.values())).T_base_target
 
 
+@given(stamps, poses, st.none() | st.floats(0, 0.1), six)
+def test_a_wrench_crosses_with_its_command(stamp, target, width, wrench):
+    back = convert.command_of(crossed(convert.command_message(Command(stamp, 0.2, target, width, wrench=wrench))))
+    assert np.array_equal(back.wrench, wrench)
+    assert (back.gripper_width, back.stamp) == (width, stamp)
+    points = {"left": SetPoint(target, None, wrench), "right": SetPoint(target, width)}
+    message = crossed(convert.command_message(Command.of_arms(stamp, 0.2, points)))
+    assert message.joint_names[:3] == ["left/tcp", "left/force", "left/torque"]
+    several = convert.command_of(message)
+    assert np.array_equal(several.arms["left"].wrench, wrench)
+    assert several.arms["right"].wrench is None
+    assert several.wrench is several.arms["left"].wrench
+
+
+def test_without_a_wrench_a_command_names_none():
+    message = convert.command_message(Command(1, 0.2, Pose.identity(), 0.04))
+    assert message.joint_names == ["tcp", "gripper"]
+    assert convert.command_of(message).wrench is None
+
+
 def test_a_stop_is_a_trajectory_without_points():
     message = crossed(convert.stop_message(7))
     assert convert.command_of(message) is None
@@ -118,6 +138,10 @@ def test_other_trajectories_are_refused():
         (["left/tcp", "right/gripper"], [two]),
         (["left/gripper", "left/tcp"], [two]),
         (["left/tcp", "right/tcp", "up/tcp"], [two]),
+        (["tcp", "force"], [two]),
+        (["tcp", "torque"], [two]),
+        (["force", "tcp"], [two]),
+        (["left/tcp", "right/force"], [two]),
     ):
         with pytest.raises(SpecError):
             convert.command_of(MultiDOFJointTrajectory(joint_names=names, points=points))
@@ -149,16 +173,19 @@ def test_what_is_no_image_is_refused():
 shares = st.lists(st.floats(-1, 1, width=32), min_size=6, max_size=6)
 
 
-@given(stamps, st.booleans(), shares, st.sampled_from([-1, 0, 1]) | st.floats(-1, 1, width=32))
-def test_an_intervention_crosses_without_loss(stamp, active, motion, gripper):
-    given_ = Intervention(stamp, active, np.array(motion, np.float32), float(gripper))
+@given(stamps, st.booleans(), shares, st.sampled_from([-1, 0, 1]) | st.floats(-1, 1, width=32), st.none() | shares)
+def test_an_intervention_crosses_without_loss(stamp, active, motion, gripper, wrench):
+    pushed = np.array(wrench or np.zeros(6), np.float32)
+    given_ = Intervention(stamp, active, np.array(motion, np.float32), float(gripper), pushed)
     back = convert.intervention_of(crossed(convert.intervention_message(given_)))
     assert (back.stamp, back.active, back.gripper) == (stamp, active, gripper)
     assert np.array_equal(back.motion, given_.motion)
+    assert np.array_equal(back.wrench, pushed)
+    assert len(convert.intervention_message(given_).axes) == (13 if pushed.any() else 6 + (abs(gripper) not in (0, 1)))
 
 
 def test_broken_interventions_are_refused():
-    with pytest.raises(SpecError, match="6 axes, or 7, and 3 buttons, this one 1 and 3"):
+    with pytest.raises(SpecError, match="6 axes, 7 or 13, and 3 buttons, this one 1 and 3"):
         convert.intervention_of(Joy(axes=[0.0], buttons=[1, 0, 0]))
     with pytest.raises(SpecError, match="finite"):
         convert.intervention_of(Joy(axes=[float("nan")] * 6, buttons=[1, 0, 0]))

@@ -124,7 +124,9 @@ class TestBehindACartesianController(RobotIOContract):
         def freeze():
             controller.measures = False
 
-        yield RobotUnderTest(io, node.wall, freeze, max_age=OLD, joints=7, gripper_width=0.085, patience=2.8)
+        yield RobotUnderTest(
+            io, node.wall, freeze, max_age=OLD, joints=7, gripper_width=0.085, patience=2.8, answers=False
+        )
         graph.close()
 
 

@@ -133,6 +133,13 @@ ARMS = (
 )
 
 
+def test_a_task_that_commands_a_wrench_is_refused_at_the_start(graph, tmp_path):
+    path = tmp_path / "a.yaml"
+    path.write_text(f"{{{FACTS}, action_axes: [x], wrench_axes: [z], action_force: 5.0}}")
+    with pytest.raises(ConfigError, match="task a: wrench_axes are z, and an arm behind robot_node follows set-points"):
+        graph.add(TaskNode, task="a", file=str(path))
+
+
 @pytest.mark.parametrize(
     ("text", "reason"),
     [

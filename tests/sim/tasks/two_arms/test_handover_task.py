@@ -45,7 +45,7 @@ class TestEachArm(RobotIOContract):
 
         arm = OneOfArms(cell.io, request.param, lambda: {name: one.tcp() for name, one in cell.io.arms.items()})
         age = cell.io.sensing.max_age
-        return RobotUnderTest(arm, cell.clock, freeze, max_age=age, joints=7, gripper_width=0.08)
+        return RobotUnderTest(arm, cell.clock, freeze, max_age=age, joints=7, gripper_width=0.08, takes_wrench=True)
 
 
 def test_the_operator_hands_it_over_and_every_success_is_geometrically_true(hands):

@@ -1,0 +1,1 @@
+"""What an arm's controller is given beside a set-point: a wrench, and what bounds it."""
