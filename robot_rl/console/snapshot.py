@@ -80,7 +80,7 @@ class ConsoleSnapshot:
         self._made, self._state = 0.0, dict[str, Any]()
 
     def job(self) -> dict[str, Any]:
-        """Return the facts that do not change."""
+        """Return the facts that do not change while one task is done."""
         return self._job.job
 
     def state(self) -> dict[str, Any]:
