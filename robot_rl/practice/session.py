@@ -215,7 +215,7 @@ class Practice:
         if not stage.current:  # the scene was laid out for the first task
             return None
         if self._to_reset and self._person is not None:
-            self._wait_for(self._person, f"you have ended the last episode for that: {RESET}")
+            self._wait_for(self._person, "you have ended the last episode to reset the scene")
             return None
         if (trouble := turns.stuck(stage.obstacles())) is None:
             return None
