@@ -71,6 +71,8 @@ class Practice:
                 self._resets += not state.to_reset
                 stage.current = ""
         self._stop = False
+        if person is not None:
+            person.turn(self._turns.next)
 
     @property
     def env_steps(self) -> int:
@@ -156,7 +158,7 @@ class Practice:
             if self._stop:
                 reason = "stopped in the evaluation, which will begin again"
             elif (reason := self._call_if_stuck()) is None and self._may_go_on():
-                self._take_turn(lambda task: held[task].play())
+                self._take_turn(lambda task: held[task].play(), lambda task, result: None)
                 self._stage.between_s = between  # which counts what was practised
                 self._progress.update(self.env_steps, evaluated=self._evaluated_so_far())
         return reason
@@ -263,8 +265,15 @@ class Practice:
                 return f"no more labels come for {task}: {why}"
         return None
 
-    def _take_turn(self, play: Callable[[str], EpisodeResult | None]) -> tuple[str, EpisodeResult] | None:
-        """Have the task whose turn it is play an episode, and clear up after it; None if it could not start yet."""
+    def _take_turn(
+        self, play: Callable[[str], EpisodeResult | None], played: Callable[[str, EpisodeResult], None]
+    ) -> None:
+        """Have the task whose turn it is play an episode, if it can start yet, and clear up after it.
+
+        Args:
+            play: Plays an episode of a task; None if it could not start.
+            played: Called with the task and its episode, before the arm clears up, as it may be held then for long.
+        """
         task, turns, stage = self._turns.next, self._turns, self._stage
         self._make_ready(task)
         self._save()  # with the scene, so that a killed practice goes on with this episode
@@ -274,16 +283,16 @@ class Practice:
         if result is None:  # a scene that was to be reset still is
             stage.current = "" if stage.places[task].task.resets else task
             stage.places[task].task.resets = False
-            return None
+            return
         stage.places[task].task.resets = False
         self._to_reset = result.cut == RESET
         turns.after(task, success=result.success, seconds=result.cycle_time + stage.between_s - before)
+        played(task, result)
         if not self._place.resets:  # the scene is as the episode has left it, even if the arm is lost on its way
             self._save()
         before = stage.between_s
         self._clear(tidy=not result.success)
         turns.fruitless_s += stage.between_s - before
-        return task, result
 
     def _clear(self, *, tidy: bool) -> None:
         """Clear up after an episode; an arm that is held, or not heard for a moment, has time to come back."""
@@ -298,9 +307,11 @@ class Practice:
 
     def _play(self) -> None:
         """Play and learn from an episode of the task whose turn it is."""
-        if (taken := self._take_turn(lambda task: self._trainings[task].play_next())) is None:
-            return
-        (task, result), effort = taken, self.effort
+        self._take_turn(lambda task: self._trainings[task].play_next(), self._record)
+
+    def _record(self, task: str, result: EpisodeResult) -> None:
+        """Add the line of an episode."""
+        effort = self.effort
         self._files.record(
             {
                 "task": task,

@@ -1,4 +1,4 @@
-"""A person at the console of a practice on an arm: takes over, judges, makes the scene ready; and kill -9 in between."""
+"""A person at the console of a practice on an arm: takes over, judges, makes the scene ready; and kill -9."""
 
 import asyncio
 import contextlib
