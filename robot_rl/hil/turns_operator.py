@@ -14,7 +14,7 @@ from typing import Any
 
 from robot_rl.console.turns_state import TurnsState, own_name, shown_name
 from robot_rl.env.robot_io import Command, RobotIO, RobotState
-from robot_rl.env.supervision import EVALUATING, PAUSE
+from robot_rl.env.supervision import ARM, EVALUATING, PAUSE
 from robot_rl.env.task import Workcell
 from robot_rl.errors import StepOrderError
 from robot_rl.hil.local_operator import LEARNS, LocalOperator
@@ -144,6 +144,11 @@ class TurnsOperator:
     def held(self) -> bool:
         """Whether somebody holds the arm."""
         return bool(self.setup.supervision.holds)
+
+    @property
+    def stopped(self) -> str | None:
+        """Why the arm itself has stopped, until the person lets it go on; None if it has not."""
+        return next((hold.reason for hold in self.setup.supervision.holds if hold.name == ARM), None)
 
     def need(self, text: str) -> None:
         """Hold the arm until the person resumes, and show for what they are needed; the console sounds."""

@@ -11,7 +11,6 @@ import logging
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from robot_rl.calling.caller import Caller
@@ -20,6 +19,7 @@ from robot_rl.practice.files import PracticeFiles, PracticePlan
 from robot_rl.practice.place import Configs, PracticePlace, wanted_options
 from robot_rl.practice.session import Practice
 from robot_rl.practice.stage import Stage
+from robot_rl.practice.unattended import call_for_help
 from robot_rl.run.conclude import OpenTraining, import_ahead
 from robot_rl.run.resume import how_to_resume
 from robot_rl.run.train import open_training
@@ -87,23 +87,12 @@ def practice(
         session = Practice(configs, plan, trainings, stage, files, caller, progress, place, person)
         how = how_to_resume(path, place.resume_command)
         with stop_on_signal(session.request_stop), contextlib.ExitStack() as failing:
-            failing.push(partial(_call_for_help, caller, how))
+            failing.push(partial(call_for_help, caller, "practice", how))
             reason = session.run() or session.evaluate()
         if reason is not None:
             raise InterruptedRunError(f"{reason}, and saved; {how}")
         shown.close()
         return session.conclude()
-
-
-def _call_for_help(
-    caller: Caller, how: str, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-) -> None:
-    """Call the person when an error ends the practice, whatever it is, as nobody may be there; log how to go on."""
-    del kind, trace
-    if isinstance(error, Exception):  # no Ctrl-C
-        caller.call(f"the practice has ended, and needs a person: {error}")
-        if how not in str(error):
-            logger.warning("what was recorded is kept; %s", how)
 
 
 def _check_success_is_judged(configs: Configs) -> None:

@@ -70,7 +70,7 @@ class Practice:
                 self._turns.helped()
                 self._resets += not state.to_reset
                 stage.current = ""
-        self._stop = False
+        self._stop = self._stopped = False
         if person is not None:
             person.turn(self._turns.next)
 
@@ -201,8 +201,14 @@ class Practice:
         return self._person is not None and self._person.held
 
     def _may_go_on(self) -> bool:
-        """Return whether the arm may move; wait a moment while somebody holds it."""
-        return self._person is None or self._person.beside(self._stage.current or self._turns.next).may_start()
+        """Return whether the arm may move; wait a moment while somebody holds it, and call them if the arm stopped."""
+        if self._person is None:
+            return True
+        free = self._person.beside(self._stage.current or self._turns.next).may_start()
+        before, self._stopped = self._stopped, self._person.stopped is not None
+        if self._stopped and not before:
+            self._calls += self._caller.call(f"{self._turns.next} needs a person: {self._person.stopped}")
+        return free
 
     def _call_if_stuck(self) -> str | None:
         """Pass the turn to a task that can begin; call the person if none can.
@@ -260,10 +266,7 @@ class Practice:
 
     def _judge_lost(self) -> str | None:
         """Return which task has lost its judge, if one has: then nobody knows whose turn it is."""
-        for task, opened in self._trainings.items():
-            if opened.labels is not None and (why := opened.labels.ended):
-                return f"no more labels come for {task}: {why}"
-        return None
+        return next(filter(None, (opened.judge_lost for opened in self._trainings.values())), None)
 
     def _take_turn(
         self, play: Callable[[str], EpisodeResult | None], played: Callable[[str, EpisodeResult], None]
@@ -348,7 +351,7 @@ class Practice:
         summaries = {}
         for task, opened in self._trainings.items():
             if self._person is not None:
-                self._person.turn(task)
+                self._person.turn(task, self._evaluated_so_far())
             with self._stage.resetting(task):
                 summaries[task] = conclude(opened, self._evaluated.get(task))
         effort = self.effort

@@ -6,6 +6,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 
+def fruitless(seconds: float, patience: float) -> str | None:
+    """Return that there was no success for so long [s], if that is as long as the patience [s]; else None."""
+    return f"no success in {seconds / 60:.1f} minutes of robot time" if seconds >= patience else None
+
+
 @dataclass
 class Turns:
     """The order of the tasks of a practice.
@@ -40,8 +45,8 @@ class Turns:
         Args:
             obstacles: Why each task cannot begin; None if it can.
         """
-        if self.fruitless_s >= self.patience:
-            return f"no success in {self.fruitless_s / 60:.1f} minutes of robot time"
+        if (trouble := fruitless(self.fruitless_s, self.patience)) is not None:
+            return trouble
         first = self.tasks.index(self.next)
         for task in (*self.tasks[first:], *self.tasks[:first]):
             if obstacles[task] is None:
