@@ -247,6 +247,11 @@ class JobState:
         with self._lock:
             return (*self._phase["requests"], *([NEXT_ARM] if self.chosen is not None else []))
 
+    def episodes(self) -> list[dict[str, Any]]:
+        """Return the points of all online episodes, in their order."""
+        with self._lock:
+            return list(self._curves["episode"])
+
     def curves(self) -> dict[str, Any]:
         """Return the points of the curves."""
         with self._lock:

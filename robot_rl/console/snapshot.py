@@ -93,6 +93,10 @@ class ConsoleSnapshot:
             self._made = now
         return self._state
 
+    def episodes(self) -> list[dict[str, Any]]:
+        """Return the points of all online episodes, in their order."""
+        return self._job.episodes()
+
     def curves(self) -> dict[str, Any]:
         """Return the points of the curves."""
         return self._job.curves()

@@ -57,7 +57,13 @@ class TurnsState(JobState):
 
     def listener(self, task: str) -> Callable[[str, int, Mapping[str, Any]], None]:
         """Return what takes the metrics of a task."""
-        return partial(JobState.metric, self._own[task])
+        return partial(self._take, task)
+
+    def _take(self, task: str, kind: str, env_step: int, values: Mapping[str, Any]) -> None:
+        """Take a record of the metrics of a task; its episodes are of the job, too."""
+        self._own[task].metric(kind, env_step, values)
+        if kind == "episode":
+            self.metric(kind, env_step, values)
 
     def named(self, episode_id: str) -> str:
         """Return the name under which pages see an episode of the task whose turn it is."""

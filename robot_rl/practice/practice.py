@@ -19,12 +19,12 @@ from robot_rl.practice.files import PracticeFiles, PracticePlan
 from robot_rl.practice.place import Configs, PracticePlace, wanted_options
 from robot_rl.practice.session import Practice
 from robot_rl.practice.stage import Stage
-from robot_rl.practice.unattended import call_for_help
 from robot_rl.run.conclude import OpenTraining, import_ahead
 from robot_rl.run.resume import how_to_resume
 from robot_rl.run.train import open_training
 from robot_rl.system.process import stop_on_signal
 from robot_rl.system.progress import Part, Progress
+from robot_rl.unattended.person_needed import call_for_help
 
 if TYPE_CHECKING:  # the console takes a second to import
     from robot_rl.hil.turns_operator import TurnsOperator

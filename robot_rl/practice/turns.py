@@ -5,10 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-
-def fruitless(seconds: float, patience: float) -> str | None:
-    """Return that there was no success for so long [s], if that is as long as the patience [s]; else None."""
-    return f"no success in {seconds / 60:.1f} minutes of robot time" if seconds >= patience else None
+from robot_rl.unattended.person_needed import fruitless
 
 
 @dataclass

@@ -101,6 +101,7 @@ def test_pages_see_the_facts_and_curves_of_whose_turn_it_is_and_the_price_of_all
     for one in (seen, now):
         assert one["health"]["person"] == {"led_s": 6.5, "takeovers": 2}
         assert one["health"]["env_step"] == 20
+    assert len(board.episodes()) == 2, "what is counted goes on whosever turn it is"
     assert board.named("episode-00001") == "back:episode-00001"
 
 

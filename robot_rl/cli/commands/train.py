@@ -154,9 +154,9 @@ def _train(arguments: argparse.Namespace) -> Reply:
     if not arguments.resume:
         RunDirectory.check_free(path)
     one_thread()  # and whatever takes seconds to import, after what a user may have got wrong
-    from robot_rl.practice.unattended import train_unattended
     from robot_rl.run.deployment import Deployment
     from robot_rl.run.train import train
+    from robot_rl.unattended.training import train_unattended
 
     if operator is not None:
         from robot_rl.hil.local_operator import local_deployment

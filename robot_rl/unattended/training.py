@@ -7,45 +7,19 @@ import logging
 import math
 from functools import partial
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 from robot_rl.calling.caller import Caller
 from robot_rl.config.components import TrainConfig
 from robot_rl.errors import InterruptedRunError
-from robot_rl.practice.turns import fruitless
 from robot_rl.run.conclude import OpenTraining, conclude
 from robot_rl.run.deployment import Deployment
 from robot_rl.run.resume import how_far, how_to_resume
 from robot_rl.run.train import open_training
 from robot_rl.system.process import stop_on_signal
+from robot_rl.unattended.person_needed import call_for_help, fruitless
 
 logger = logging.getLogger(__name__)
-
-
-def call_for_help(
-    caller: Caller,
-    job: str,
-    how: str,
-    kind: type[BaseException] | None,
-    error: BaseException | None,
-    trace: TracebackType | None,
-) -> None:
-    """Call the person when an error ends a job, whatever it is, as nobody may be there; log how to go on.
-
-    Args:
-        caller: Calls the person.
-        job: What has ended, e.g. `practice`.
-        how: How to go on.
-        kind: Of the error, as for `ExitStack.push`.
-        error: The error; None if there is none.
-        trace: Of the error.
-    """
-    del kind, trace
-    if isinstance(error, Exception):  # no Ctrl-C
-        caller.call(f"the {job} has ended, and needs a person: {error}")
-        if how not in str(error):
-            logger.warning("what was recorded is kept; %s", how)
 
 
 def train_unattended(

@@ -12,7 +12,7 @@ from robot_rl.cli.main import main
 from robot_rl.config.load import load_config
 from robot_rl.data.store.store import EpisodeStore
 from robot_rl.errors import InterruptedRunError
-from robot_rl.practice.unattended import train_unattended
+from robot_rl.unattended.training import train_unattended
 
 
 def trained(file, path, *settings, resume, call="", patience=1.0):
