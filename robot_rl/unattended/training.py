@@ -46,7 +46,7 @@ def train_unattended(
             reason = _run(opened, patience)
         if reason is not None:
             if not opened.training.stop_requested:
-                caller.call(f"{config.task} needs a person: {reason}")
+                caller.call(f"{config.task} has {reason}")
             raise InterruptedRunError(f"{reason}, and saved; {resuming}")
         return conclude(opened)
 

@@ -33,7 +33,7 @@ def test_after_some_time_without_a_success_it_ends_saved_and_is_resumed(tmp_path
     file, path, called = practised_arm(tmp_path, unreachable), tmp_path / "run", tmp_path / "called"
     with pytest.raises(InterruptedRunError, match=r"waits for a person: no success .* make the scene ready, and saved"):
         trained(file, path, "env_steps=500", resume=False, call=f"sh -c 'echo \"$0\" >> {called}'")
-    assert "there needs a person: stopped safely" in called.read_text()
+    assert "there has stopped safely and waits for a person: no success" in called.read_text()
     with EpisodeStore.open(path / "episodes") as store:
         before = [row.episode_id for row in store.summaries()]
     assert len(before) == 2, "a demonstration, and an episode longer than the patience"
