@@ -1,7 +1,7 @@
 """Practice: tasks that leave the scene as the next one needs it, learned in turn on one robot, without resets.
 
 Each task is a training of its own, with its policy, its store and its checkpoint in a folder of the practice. This
-module only decides whose turn it is, and hands on the scene.
+module opens them; whose turn it is, and the scene, are the concern of `session`.
 """
 
 from __future__ import annotations
