@@ -36,7 +36,9 @@ class RobotPlace(NamedTuple):
     deployment: Deployment
 
 
-def judged_place(path: Path, task: str, reward: str, operator: OperatorOptions | None) -> RobotPlace:
+def judged_place(
+    path: Path, task: str, reward: str, operator: OperatorOptions | None, *, attended: bool = True
+) -> RobotPlace:
     """Return the place of a job whose episodes are judged.
 
     Args:
@@ -44,12 +46,13 @@ def judged_place(path: Path, task: str, reward: str, operator: OperatorOptions |
         task: Name of the task.
         reward: `reward.kind` of the run.
         operator: A person by the flags, or None.
+        attended: Somebody may be there, so that a person may lead with the devices of the file.
 
     Raises:
         ConfigError: if the file is not valid, or nobody decides about episodes or makes the scene ready.
     """
     robot = read_robot_file(path.expanduser(), task)
-    operator = operator_of(robot, operator)
+    operator = operator_of(robot, operator) if attended else None
     check_judged(robot, operator, reward)
     return RobotPlace(robot, operator, robot_deployment(robot))
 

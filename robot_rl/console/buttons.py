@@ -6,7 +6,7 @@ Every page may stop the robot. Only the page in control may move it, label episo
 from __future__ import annotations
 
 import datetime
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -14,6 +14,7 @@ from robot_rl.console.camera_views import CameraViews, along_base
 from robot_rl.console.control_lease import Lease
 from robot_rl.console.job_state import JobState
 from robot_rl.console.protocol import AXES, BUTTONS, InputMessage
+from robot_rl.console.turns_state import own_name
 from robot_rl.env.supervision import ARM, E_STOP, PAUSE, RESET, Supervised
 from robot_rl.errors import RobotRLError, RunDirectoryError, UnknownNameError
 from robot_rl.system.atomic_file import append_row
@@ -25,6 +26,8 @@ LOST = "operator"
 FOR_EVERYBODY = ("e-stop", "pause")
 JUDGEMENTS = ("success", "failure", "reset")
 """Buttons about the episode that the page shows."""
+Log = Path | Mapping[str, Path]
+"""File for the record of actions and notes; of tasks that take turns, that of each by its name."""
 BACKSTOP = 1.25
 """Age of the newest input, in heartbeats, at which the control loop holds by itself, were the console stuck."""
 
@@ -87,7 +90,7 @@ class PageActions:
         views: CameraViews,
         request: Callable[[str], None],
         on_label: Callable[[str, bool], None],
-        log: Path | None = None,
+        log: Log | None = None,
     ) -> None:
         self._supervision, self._job, self._lease, self._devices = supervision, job, lease, devices
         self._views = views
@@ -176,16 +179,19 @@ class PageActions:
         """
         if self.log is None:
             return
-        episode = self._job.state()["episode"]
+        log, episode = self.log, self._job.state()["episode"]
+        facts |= {"episode": episode["id"], "step": episode["step"]}
+        if not isinstance(log, Path):  # in the record of the task that it is about
+            about = facts.get("of") or facts["episode"] or ""
+            log = log[own_name(about)[0] or self._job.job["task"]]
+            facts |= {key: own_name(facts[key])[1] for key in ("of", "episode") if facts.get(key)}
         row = {
             "time": datetime.datetime.now(datetime.UTC).isoformat(timespec="milliseconds"),
             "who": name,
             "kind": kind,
             **facts,
-            "episode": episode["id"],
-            "step": episode["step"],
         }
-        append_row(self.log, row)
+        append_row(log, row)
 
     def _emergency_stop(self, name: str) -> None:
         emergency_stop(self._supervision, f"emergency stop by {name}")
@@ -206,8 +212,11 @@ def emergency_stop(supervision: Supervised, reason: str) -> None:
         supervision.hold(PAUSE, "paused after an emergency stop")  # so that releasing it moves nothing
 
 
-def not_released(log: Path) -> str | None:
+def not_released(log: Log) -> str | None:
     """Return who pressed the emergency stop that is the last in such a record, if nobody has released it since."""
     stops = ("e-stop", "release e-stop")
-    rows = [row for row in read_rows(log) if row.get("what") in stops] if log.is_file() else []
+    logs = [one for one in ([log] if isinstance(log, Path) else log.values()) if one.is_file()]
+    rows = [row for one in logs for row in read_rows(one) if row.get("what") in stops]
+    if len(logs) > 1:
+        rows.sort(key=lambda row: str(row["time"]))
     return str(rows[-1]["who"]) if rows and rows[-1]["what"] == "e-stop" else None

@@ -160,15 +160,19 @@ class JobState:
 
     # ----------------------------------------------- written by the rollout
 
+    def named(self, episode_id: str) -> str:
+        """Return the name under which pages see an episode."""
+        return episode_id
+
     def on_start(self, episode_id: str, observation: Observation) -> None:
         """Show that an episode started."""
         del observation
-        self.follow(episode_id, 0, None)
+        self.follow(self.named(episode_id), 0, None)
 
     def on_step(self, step: Step, next_observation: Observation) -> None:
         """Show a step."""
         del next_observation
-        self.follow(step.episode_id, step.index + 1, Source(step.source))
+        self.follow(self.named(step.episode_id), step.index + 1, Source(step.source))
 
     def follow(self, episode_id: str | None, step: int, source: Source | None) -> None:
         """Set the running episode, its number of steps, and the source of the newest; None if none runs."""
@@ -178,11 +182,11 @@ class JobState:
     def on_end(self, episode: Episode, result: EpisodeResult) -> None:
         """Add the row of an episode that is over, but of no evaluation: nobody labels those later."""
         if self._phase["name"] == EVALUATING:
-            self.follow(episode.episode_id, result.steps, None)
+            self.follow(self.named(episode.episode_id), result.steps, None)
             return
         self.ended(
             {
-                "id": episode.episode_id,
+                "id": self.named(episode.episode_id),
                 "demonstration": episode.facts.demonstration,
                 "success": result.success,
                 "failure": result.failure,
@@ -242,6 +246,11 @@ class JobState:
         """Requests that are valid now: to the job, and to lead another arm."""
         with self._lock:
             return (*self._phase["requests"], *([NEXT_ARM] if self.chosen is not None else []))
+
+    def episodes(self) -> list[dict[str, Any]]:
+        """Return the points of all online episodes, in their order."""
+        with self._lock:
+            return list(self._curves["episode"])
 
     def curves(self) -> dict[str, Any]:
         """Return the points of the curves."""

@@ -45,7 +45,7 @@ class ReadRoutes:
 
     async def _metrics(self, request: web.Request) -> web.StreamResponse:
         self._check_token(request)
-        text = exposition(self._snapshot.job(), self._snapshot.state(), self._snapshot.curves()["episode"])
+        text = exposition(self._snapshot.job(), self._snapshot.state(), self._snapshot.episodes())
         return web.Response(body=text.encode(), headers={"Content-Type": "text/plain; version=0.0.4; charset=utf-8"})
 
     def _check_token(self, request: web.Request) -> None:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from robot_rl.console.snapshot import jpeg
+from robot_rl.console.turns_state import own_name
 from robot_rl.data.interventions import take_overs
 from robot_rl.data.schema import IMAGE_PREFIX, OPERATOR_SOURCES, Episode, Source
 from robot_rl.data.store.layout import find_store
@@ -56,15 +58,16 @@ def recorded_rows(path: Path, control_period: float, known: int = 0, most: int =
 
 
 class Archive:
-    """The episodes of one store.
+    """The episodes of one store, or of several tasks that take turns.
 
     Args:
-        path: The store, or a run that has one, or will have.
+        path: The store, or a run that has one, or will have; of tasks that take turns, those of each by its name.
     """
 
-    def __init__(self, path: Path) -> None:
-        self._path = path
+    def __init__(self, path: Path | Mapping[str, Path]) -> None:
+        self._paths = {"": path} if isinstance(path, Path) else dict(path)
         self._newest: Episode | None = None
+        self._shown = ""  # the name under which the page knows that one
 
     def replay(self, episode_id: str) -> dict[str, Any]:
         """Return what is drawn of an episode, step by step.
@@ -111,20 +114,31 @@ class Archive:
             DataError: if there is no such episode, or each of its steps is labelled.
             RunDirectoryError: if it cannot be written.
         """
-        return label_episode(self._store(), episode_id, success, who)
+        store, own = self._find(episode_id)
+        return label_episode(store, own, success, who)
 
-    def _store(self) -> Path:
-        """Find the store; the actor of another process may only begin to record."""
-        return find_store(self._path)
+    def _find(self, episode_id: str) -> tuple[Path, str]:
+        """Return the store of an episode, and its name there; the actor of another process may only begin to record.
+
+        Raises:
+            DataError: if there is no store yet.
+            UnknownNameError: if it is of no task that takes part.
+        """
+        task, own = own_name(episode_id) if "" not in self._paths else ("", episode_id)
+        if task not in self._paths:
+            raise UnknownNameError("task", task, self._paths)
+        return find_store(self._paths[task]), own
 
     def _label(self, episode_id: str) -> dict[str, Any] | None:
         """Return the newest label of an episode by an operator; None if there is none."""
-        with EpisodeStore.open(self._store()) as store:
-            return operator_words(store, (episode_id,)).get(episode_id)
+        path, own = self._find(episode_id)
+        with EpisodeStore.open(path) as store:
+            return operator_words(store, (own,)).get(own)
 
     def _read(self, episode_id: str) -> Episode:
         """Read an episode; the last one is kept, because a page requests many of its frames."""
-        if self._newest is None or self._newest.episode_id != episode_id:
-            with EpisodeStore.open(self._store()) as store:
-                self._newest = store.read(episode_id)
+        if self._newest is None or self._shown != episode_id:
+            path, own = self._find(episode_id)
+            with EpisodeStore.open(path) as store:
+                self._newest, self._shown = store.read(own), episode_id
         return self._newest

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from aiohttp import web
@@ -13,7 +13,7 @@ from robot_rl.clock import Clock, SystemClock
 from robot_rl.console.access.address import Address, ConsoleError
 from robot_rl.console.access.guard import HEADERS, Access, guard
 from robot_rl.console.access.tls import Certificate, Tls
-from robot_rl.console.buttons import PageActions, PageDevices
+from robot_rl.console.buttons import Log, PageActions, PageDevices
 from robot_rl.console.control_lease import HEARTBEAT, Lease
 from robot_rl.console.job_state import JobState
 from robot_rl.console.places import Places
@@ -47,8 +47,8 @@ class Console:
         on_label: Receives an episode's id and whether it was a success, when a person labels a recorded episode.
         token: The secret that pages need; None makes one unless only this machine can reach the console.
         certificate: PEM files of certificate and key; `own` makes and keeps one; None serves without TLS.
-        store: Recorded episodes, to replay and label.
-        log: File for the record of actions and notes of operators.
+        store: Recorded episodes, to replay and label; of tasks that take turns, those of each by its name.
+        log: File for the record of actions and notes of operators; of tasks that take turns, that of each by its name.
         geometry: Of the robot; None where nothing is known of it.
         heartbeat: Time without a message from the page in control after which the arm holds [s].
         silence: Time after which a page that answers no ping is disconnected [s].
@@ -67,8 +67,8 @@ class Console:
         on_label: Callable[[str, bool], None] = lambda episode_id, success: None,
         token: str | None = None,
         certificate: Certificate | None = None,
-        store: Path | None = None,
-        log: Path | None = None,
+        store: Path | Mapping[str, Path] | None = None,
+        log: Log | None = None,
         geometry: Geometry | None = None,
         heartbeat: float = HEARTBEAT,
         silence: float = SILENCE,

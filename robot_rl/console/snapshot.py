@@ -80,7 +80,7 @@ class ConsoleSnapshot:
         self._made, self._state = 0.0, dict[str, Any]()
 
     def job(self) -> dict[str, Any]:
-        """Return the facts that do not change."""
+        """Return the facts that do not change while one task is done."""
         return self._job.job
 
     def state(self) -> dict[str, Any]:
@@ -92,6 +92,10 @@ class ConsoleSnapshot:
             self._state["question"] = self._supervision.question
             self._made = now
         return self._state
+
+    def episodes(self) -> list[dict[str, Any]]:
+        """Return the points of all online episodes, in their order."""
+        return self._job.episodes()
 
     def curves(self) -> dict[str, Any]:
         """Return the points of the curves."""

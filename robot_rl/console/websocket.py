@@ -62,6 +62,7 @@ class Page:
         self._bad = 0
         self._visit: asyncio.Task[str | None] | None = None
         self._displaced = False
+        self._job = dict[str, Any]()  # the facts of it that the page has
 
     async def run(self) -> None:
         """Serve the page until it goes or is disconnected."""
@@ -106,7 +107,8 @@ class Page:
             return False
         self.name = name
         self._admit(self.number)
-        await self._send({"type": "welcome", "page": self.number, "job": self._snapshot.job()})
+        self._job = self._snapshot.job()
+        await self._send({"type": "welcome", "page": self.number, "job": self._job})
         return True
 
     async def _listen(self) -> str | None:
@@ -172,6 +174,9 @@ class Page:
             state = self._snapshot.state()
             owner = self._lease.owner
             mine = owner is not None and owner.page == self.number
+            if (job := self._snapshot.job()) is not self._job:  # it is the turn of another task
+                self._job = job
+                await self._send({"type": "job", "job": job})
             await self._send({"type": "state", **state, "owner": owner.name if owner else None, "mine": mine})
             if state["curves_version"] != shown:
                 shown = state["curves_version"]

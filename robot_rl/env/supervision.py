@@ -199,7 +199,12 @@ class Supervision(Holding):
         self._consent = False  # a person has released the hold of the arm; the control loop recovers it
 
     def workcell(
-        self, operator: Operator | None, source: Source = Source.HUMAN, *, max_steps: int | None = None
+        self,
+        operator: Operator | None,
+        source: Source = Source.HUMAN,
+        *,
+        max_steps: int | None = None,
+        cell: Workcell | None = None,
     ) -> Workcell:
         """Return the supervised workcell, with this operator in the place of its own.
 
@@ -207,10 +212,12 @@ class Supervision(Holding):
             operator: Who leads and intervenes.
             source: What their steps are recorded as.
             max_steps: Step limit of an episode, instead of the task's.
+            cell: That of another task on the same robot; None: the one that was given.
         """
-        task = self._cell.task if max_steps is None else LongerTask(self._cell.task, max_steps)
-        judges = (*self._cell.judges, self)
-        return replace(self._cell, io=self.io, task=task, operator=operator, operator_source=source, judges=judges)
+        cell = cell or self._cell
+        task = cell.task if max_steps is None else LongerTask(cell.task, max_steps)
+        judges = (*cell.judges, self)
+        return replace(cell, io=self.io, task=task, operator=operator, operator_source=source, judges=judges)
 
     # ------------------------------------------------------------- for people
 

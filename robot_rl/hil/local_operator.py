@@ -11,6 +11,7 @@ import contextlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -31,6 +32,7 @@ from robot_rl.run.directory.metrics import MetricsWriter, read_metrics
 from robot_rl.run.human_labels import HumanLabels
 
 JUDGE = "End each episode by Success or Failure; without a verdict it is no success."
+LEARNS = "The policy acts and learns. Move to take over; let go to hand back."
 LOST_EPISODES = 5
 """Simulated episodes in a row that may be lost because this machine stands still."""
 
@@ -65,6 +67,7 @@ class LocalOperator:
         self._labels = HumanLabels()
         self._setup: OperatorSetup | None = None
         self._demonstrator: RobotEnv | None = None
+        self._overrule_s = 0.0
         self._person_resets = self._requested = False  # whether a ready scene is needed, and was requested
         self._person_judges = False
 
@@ -83,22 +86,32 @@ class LocalOperator:
         with contextlib.ExitStack() as stack:
             stack.callback(cell.close)
             stack.callback(cell.io.stop)
-            board = JobState("training", cell.task.spec, self._env_steps)
-            kept = (
-                {} if self._folder is None else {"store": self._folder / "episodes", "log": self._folder / OPERATOR_LOG}
-            )
             buttons = ButtonWatch()
             cell = replace(cell, judges=(*cell.judges, buttons))
-            setup = stack.enter_context(open_operator(cell, self._options, board, **kept))
-            supervision = setup.supervision
-            supervision.time_to_overrule, supervision.listen = overrule_s, setup.person.watch
-            setup.on_label = self._labels.add
-            self._setup = setup
-            self._demonstrator = RobotEnv(supervision.workcell(cell.operator, cell.operator_source), options=options)
-            human = supervision.workcell(setup.person)
+            self._setup = stack.enter_context(self._opened(cell))
+            self._person, self._overrule_s = self._setup.person, overrule_s
+            self.lead()
+            supervision, watched = self._setup.supervision, self._setup.watched(cell)
+            script = supervision.workcell(cell.operator, cell.operator_source, cell=watched)
+            self._demonstrator = RobotEnv(script, options=options)
+            human = supervision.workcell(self._person, cell=watched)
             env = RobotEnv(human, interventions=True, options=options, handover=HandoverLimits())
-            buttons.read = lambda: env.interventions or setup.person.watch()
+            buttons.read = lambda: env.interventions or self._person.watch()
             yield env
+
+    @contextlib.contextmanager
+    def _opened(self, cell: Workcell) -> Iterator[OperatorSetup]:
+        """Open devices and supervision of a workcell."""
+        board = JobState("training", cell.task.spec, self._env_steps)
+        kept = {} if self._folder is None else {"store": self._folder / "episodes", "log": self._folder / OPERATOR_LOG}
+        with open_operator(cell, self._options, board, **kept) as setup:
+            setup.on_label = self._labels.add
+            yield setup
+
+    def lead(self) -> None:
+        """Have the devices, and what is pressed, count for this task from now on."""
+        supervision = self._open.supervision
+        supervision.time_to_overrule, supervision.listen = self._overrule_s, self._person.watch
 
     @property
     def demonstrator(self) -> RobotEnv:
@@ -121,7 +134,7 @@ class LocalOperator:
 
         Where a person makes the scene ready, the arm is held before each episode until the person resumes.
         """
-        self._open.person.watch()
+        self._person.watch()
         supervision = self._open.supervision
         if self._person_resets and not self._requested:
             self._requested = True
@@ -140,18 +153,30 @@ class LocalOperator:
     @contextlib.contextmanager
     def session(self, run: Path, metrics: MetricsWriter) -> Iterator[None]:
         """Serve the console with all metrics, also those before a resume; then draw the interventions."""
-        board = self._open.board
+        board, take = self._open.board, self._listener()
         for record in read_metrics(metrics.path):
-            board.metric(record["kind"], record["env_step"], record)
+            take(record["kind"], record["env_step"], record)
         for row in recorded_rows(run / "episodes", self.demonstrator.spec_task.control_period):
-            board.ended(row)
-        metrics.listeners.append(board.metric)
-        self.phase("training", "The policy acts and learns. Move to take over; let go to hand back.")
+            board.ended({**row, "id": self._named(row["id"])})
+        metrics.listeners.append(take)
+        self.phase("training", LEARNS)
         try:
-            with draw_interventions(run), self._open.serve():
+            with draw_interventions(run), self._served():
                 yield
         finally:
-            metrics.listeners.remove(board.metric)
+            metrics.listeners.remove(take)
+
+    def _listener(self) -> Callable[[str, int, Mapping[str, Any]], None]:
+        """Return what shows the metrics of this training."""
+        return self._open.board.metric
+
+    def _named(self, episode_id: str) -> str:
+        """Return the name under which pages see an episode."""
+        return episode_id
+
+    def _served(self) -> contextlib.AbstractContextManager[None]:
+        """Serve the console."""
+        return self._open.serve()
 
     @contextlib.contextmanager
     def evaluation(self) -> Iterator[None]:
@@ -187,5 +212,9 @@ def local_deployment(
         env_steps: Online steps of the training; 0 in an evaluation.
         place: Where the robot is; None is a simulation with live views.
     """
-    simulated = Deployment(viewed_workcell, repeatable=False, lost_episodes=LOST_EPISODES)
-    return replace(place or simulated, assistance=LocalOperator(options, folder, env_steps))
+    return replace(place or simulated_place(), assistance=LocalOperator(options, folder, env_steps))
+
+
+def simulated_place() -> Deployment:
+    """Return a deployment on a simulated arm in real time, with live views for a person."""
+    return Deployment(viewed_workcell, repeatable=False, lost_episodes=LOST_EPISODES)

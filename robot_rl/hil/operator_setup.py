@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import logging
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from robot_rl.console.access.address import Address
-from robot_rl.console.buttons import emergency_stop, not_released
+from robot_rl.console.buttons import Log, emergency_stop, not_released
 from robot_rl.console.control_lease import HEARTBEAT
 from robot_rl.console.job_state import JobState
 from robot_rl.console.scene import Geometry
@@ -21,7 +21,7 @@ from robot_rl.errors import RenderError
 from robot_rl.teleop.device import Device, DeviceError, Rumbles
 from robot_rl.teleop.listing import open_devices
 from robot_rl.teleop.mapping import DeviceMap, default_map, load_map
-from robot_rl.teleop.several_arms import SeveralArmsOperator, make_person
+from robot_rl.teleop.several_arms import Leader, SeveralArmsOperator, make_person
 
 if TYPE_CHECKING:
     from robot_rl.console.server import Console
@@ -69,8 +69,8 @@ class OperatorSetup:
     def __init__(
         self, cell: Workcell, options: OperatorOptions, board: JobState, devices: Sequence[tuple[str, Device]]
     ) -> None:
-        watched = replace(cell, judges=(*cell.judges, board))  # it sees what the classifier finds, not the operator
-        self.supervision, self.board = Supervision(watched), board
+        self.board = board
+        self.supervision = Supervision(self.watched(cell))
         self.on_request: Callable[[str], None] = self._mark
         self.on_label: Callable[[str, bool], None] = lambda episode_id, success: None
         self._options = options
@@ -78,8 +78,22 @@ class OperatorSetup:
         self._devices = devices
         self.console: Console | None = None
 
+    def watched(self, cell: Workcell) -> Workcell:
+        """Return a workcell whose state the console shows; it sees what the classifier finds, not the operator."""
+        return replace(cell, judges=(*cell.judges, self.board))
+
     def connect(self) -> None:
         """Connect all devices, that of the console too, to the operator.
+
+        Raises:
+            DeviceError: if a map does not fit its device.
+        """
+        self.person = self.leader(self._spec)
+        if isinstance(self.person, SeveralArmsOperator) and self.person.shares:
+            self.board.choose(self.person.chosen)
+
+    def leader(self, spec: TaskSpec) -> Leader:
+        """Return who leads a task with all devices, that of the console too.
 
         Raises:
             DeviceError: if a map does not fit its device.
@@ -89,9 +103,7 @@ class OperatorSetup:
         for arm, device in [*self._devices, *([("", pages.first)] if pages is not None else [])]:
             hands.setdefault(arm, []).append((device, self._map(device)))
         shared, beside = hands.pop("", []), [(pages.other, self._map(pages.other))] if pages is not None else []
-        self.person = make_person(hands, shared, beside, self._spec, self.supervision, self.request, self._show_chosen)
-        if shared and isinstance(self.person, SeveralArmsOperator):
-            self.board.choose(self.person.chosen)
+        return make_person(hands, shared, beside, spec, self.supervision, self.request, self._show_chosen)
 
     def request(self, name: str) -> None:
         """Pass on a request of the operator to the job, or lead another arm; from any thread."""
@@ -163,8 +175,8 @@ def open_operator(
     options: OperatorOptions,
     board: JobState,
     *,
-    store: Path | None = None,
-    log: Path | None = None,
+    store: Path | Mapping[str, Path] | None = None,
+    log: Log | None = None,
 ) -> Iterator[OperatorSetup]:
     """Open the devices and make the console; `OperatorSetup.serve` opens the console to people.
 
@@ -174,8 +186,8 @@ def open_operator(
         cell: The robot and its task.
         options: Devices and console.
         board: State of the job that the console shows.
-        store: Episodes to replay and label in the console.
-        log: File for the record of what the operator did.
+        store: Episodes to replay and label in the console; of tasks that take turns, those of each by its name.
+        log: File for the record of what the operator did; of tasks that take turns, that of each by its name.
 
     Raises:
         DeviceError: if a device cannot be used.

@@ -143,7 +143,7 @@ class WatchedRobot:
         Raises:
             ValueError: if it is not what one of this version sends.
         """
-        if message["type"] == "welcome":
+        if message["type"] in ("welcome", "job"):
             self._job = ShownJob.model_validate(message["job"])
         elif message["type"] == "state":
             state = ShownState.model_validate(message)

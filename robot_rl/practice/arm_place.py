@@ -9,12 +9,16 @@ import shlex
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from robot_rl.cell.robot_file import RobotFile, read_robot_file
-from robot_rl.cell.robot_place import ARE_JUDGES, no_demonstrations, robot_deployment
+from robot_rl.cell.robot_place import ARE_JUDGES, no_demonstrations, operator_of, robot_deployment
 from robot_rl.cell.shared_arm import SharedArm
 from robot_rl.errors import ConfigError
 from robot_rl.practice.place import Configs, PracticePlace
+
+if TYPE_CHECKING:
+    from robot_rl.hil.operator_setup import OperatorOptions
 
 
 def reverse_on_arm(path: Path, task: str, reverse: str | None) -> str:
@@ -41,7 +45,18 @@ def reverse_on_arm(path: Path, task: str, reverse: str | None) -> str:
     return file.reverse
 
 
-def arm_place(path: Path, configs: Configs, demos: Mapping[str, object], *, resume: bool) -> PracticePlace:
+def operator_on_arm(path: Path, task: str, operator: OperatorOptions | None) -> OperatorOptions | None:
+    """Return the person at the arm of a robot file: by the flags, else at the devices of the file, else nobody.
+
+    Raises:
+        ConfigError: if the file is not valid.
+    """
+    return operator_of(read_robot_file(path.expanduser(), task), operator)
+
+
+def arm_place(
+    path: Path, configs: Configs, demos: Mapping[str, object], *, resume: bool, person: bool = False
+) -> PracticePlace:
     """Return the place of a practice on the arm of a robot file; nothing is opened.
 
     Args:
@@ -49,6 +64,7 @@ def arm_place(path: Path, configs: Configs, demos: Mapping[str, object], *, resu
         configs: Of the trainings, in turn.
         demos: Tasks whose demonstrations have been recorded.
         resume: The practice goes on, and has what it began with.
+        person: A person takes part, who may judge.
 
     Raises:
         ConfigError: if the file is not valid for a task, nobody judges one, its demonstrations are missing, or the
@@ -56,7 +72,7 @@ def arm_place(path: Path, configs: Configs, demos: Mapping[str, object], *, resu
     """
     files = {task: read_robot_file(path.expanduser(), task) for task in configs}
     for task, config in configs.items():
-        _check_judge(files[task], config.reward.kind)
+        _check_judge(files[task], config.reward.kind, person=person)
         if config.evaluation.curve_interval or config.evaluation.curve_newest:
             raise ConfigError(
                 f"{task}: on an arm a practice makes no learning curve, as its evaluations would need a reset each; "
@@ -76,12 +92,12 @@ def arm_place(path: Path, configs: Configs, demos: Mapping[str, object], *, resu
     )
 
 
-def _check_judge(file: RobotFile, reward: str) -> None:
-    """Check that somebody decides about the episodes of a task without a person."""
-    if file.cell.judge == "person" and reward not in ARE_JUDGES:
+def _check_judge(file: RobotFile, reward: str, *, person: bool) -> None:
+    """Check that somebody decides about the episodes of a task."""
+    if file.cell.judge == "person" and not person and reward not in ARE_JUDGES:
         task = file.task.name
         raise ConfigError(
-            f"{file.path}: nobody judges the episodes of {task}: in a practice no person does; let a classifier or "
-            f"labels decide (--own {task}:reward.kind=classifier --own {task}:reward.path=FILE), or the arm "
-            "(`judge: goal`)"
+            f"{file.path}: nobody judges the episodes of {task}: give a person --console or --teleop DEVICE; or let a "
+            f"classifier or labels decide (--own {task}:reward.kind=classifier --own {task}:reward.path=FILE), or the "
+            "arm (`judge: goal`)"
         )

@@ -18,19 +18,22 @@ from robot_rl.cli.parts.command import (
     natural,
     positive,
 )
-from robot_rl.cli.parts.operator_flags import add_robot_flag, check_robot_named
+from robot_rl.cli.parts.operator_flags import add_operator_flags, add_robot_flag, check_robot_named, operator_options
 from robot_rl.cli.parts.summary_text import practice_lines
 from robot_rl.env.registry import check_task
 from robot_rl.system.process import one_thread
 
 if TYPE_CHECKING:  # torch takes seconds to import
     from robot_rl.config.components import TrainConfig
+    from robot_rl.hil.operator_setup import OperatorOptions
+    from robot_rl.hil.turns_operator import TurnsOperator
     from robot_rl.practice.files import PracticePlan
+    from robot_rl.practice.place import PracticePlace
 
 WITHOUT_CURVE = "evaluation.curve_interval=0"
 """Setting on an arm: no program resets the scene for a learning curve. A user who sets it is refused."""
 IN_REAL_TIME = ("realtime=true", "processes=2")
-"""Settings on an arm, which does not wait for a learner."""
+"""Settings on an arm, and with a person, who do not wait for a learner."""
 SHARED = ("task", "env_steps")
 """Settings that no task has for itself."""
 
@@ -88,11 +91,15 @@ def add_command(commands: Any, make: MakeParser) -> None:
     parser.add_argument("--device", choices=("cpu", "cuda"), help="where the learners compute (default: cpu)")
     parser.add_argument("--out", type=Path, required=True, metavar="DIR", help="directory of the practice")
     parser.add_argument("--resume", action="store_true", help="continue the practice in --out")
+    add_operator_flags(parser)
 
 
 def _practice(arguments: argparse.Namespace) -> Reply:
     from robot_rl.practice.files import PracticeFiles, PracticePlan
 
+    operator = operator_options(arguments)
+    if operator is not None and arguments.unattended:
+        arguments.parser.error("--unattended has nobody there, --console and --teleop a person; leave one out")
     settings = _settings(arguments)
     if arguments.resume:
         if arguments.task or arguments.reverse or arguments.alone or arguments.unattended or arguments.demos:
@@ -110,22 +117,44 @@ def _practice(arguments: argparse.Namespace) -> Reply:
         demos = {task: str(store.absolute()) for task, store in _of_tasks(arguments, "demos", tasks).items()}
         plan = PracticePlan(tasks, arguments.unattended, 60.0 * (arguments.patience or 30), demos)
         bases = {}
-    configs = _configs(arguments, plan, bases, settings)
     place = None
     if arguments.robot is not None:
-        from robot_rl.practice.arm_place import arm_place
+        from robot_rl.practice.arm_place import arm_place, operator_on_arm
 
-        place = arm_place(arguments.robot, configs, plan.demos, resume=arguments.resume)
+        if not plan.unattended:
+            operator = operator_on_arm(arguments.robot, plan.tasks[0], operator)
+    if operator is not None or arguments.robot is not None:
+        settings += IN_REAL_TIME
+    configs = _configs(arguments, plan, bases, settings)
+    if arguments.robot is not None:
+        there = operator is not None
+        place = arm_place(arguments.robot, configs, plan.demos, resume=arguments.resume, person=there)
     one_thread()  # and whatever takes seconds to import, after what a user may have got wrong
     from robot_rl.practice.practice import practice
 
     calls = {"call": arguments.call, "calls_per_hour": arguments.calls_per_hour}
-    summary = practice(configs, arguments.out, plan, resume=arguments.resume, place=place, **calls)
+    person = None
+    if operator is not None:
+        person, place = _person(operator, arguments.out, configs, place)
+    summary = practice(configs, arguments.out, plan, resume=arguments.resume, place=place, person=person, **calls)
     return Reply(summary, [*practice_lines(summary), f"directory: {arguments.out}"])
 
 
+def _person(
+    operator: OperatorOptions, out: Path, configs: Mapping[str, TrainConfig], place: PracticePlace | None
+) -> tuple[TurnsOperator, PracticePlace]:
+    """Return the person, and where they practise; in simulation that is in real time, with live views."""
+    from robot_rl.hil.local_operator import simulated_place
+    from robot_rl.hil.turns_operator import TurnsOperator
+    from robot_rl.practice.place import PracticePlace
+
+    steps = next(iter(configs.values())).env_steps
+    person = TurnsOperator(operator, {task: out / task for task in configs}, steps)
+    return person, place or PracticePlace(simulated_place())
+
+
 def _settings(arguments: argparse.Namespace) -> list[str]:
-    """Return the settings of all tasks."""
+    """Return the settings of all tasks that were given, and those of an arm."""
     flags = {
         "obs": "observations",
         "seed": "seed",
@@ -137,7 +166,7 @@ def _settings(arguments: argparse.Namespace) -> list[str]:
     if any(setting.partition("=")[0].strip() == "task" for setting in settings):
         arguments.parser.error("the tasks are not settings; name them: robot-rl practice TASK [--reverse TASK]")
     if arguments.robot is not None:
-        settings = [WITHOUT_CURVE, *settings, *IN_REAL_TIME]
+        settings = [WITHOUT_CURVE, *settings]
     return settings
 
 

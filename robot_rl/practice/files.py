@@ -51,7 +51,8 @@ class PracticeState:
         fruitless_s: Robot time since the last success [s].
         between_s: Time that the arm has moved between episodes [s].
         calls: How often the person was called.
-        resets: How often the person made the scene ready.
+        resets: How often the person made the scene ready because nobody else could go on.
+        to_reset: The person has ended the last episode to make the scene ready, and has not done that yet.
     """
 
     next: str = ""
@@ -61,6 +62,7 @@ class PracticeState:
     between_s: float = 0.0
     calls: int = 0
     resets: int = 0
+    to_reset: bool = False
 
 
 class PracticeFiles:

@@ -25,9 +25,10 @@ def judged_episodes(opened: OpenTraining) -> Iterator[HeldOut]:
         RunDirectoryError: if they cannot be recorded.
         RobotRLError: if the labeller cannot be used.
     """
-    training = opened.training
+    training, assistance = opened.training, opened.deployment.assistance
+    shown = () if assistance is None else tuple(assistance.observers)
     if opened.labels is None:
-        yield training.held_out()
+        yield training.held_out(shown)
         return
     path = opened.run.path / EVALUATION
     with contextlib.ExitStack() as stack:
@@ -37,10 +38,10 @@ def judged_episodes(opened: OpenTraining) -> Iterator[HeldOut]:
         store = stack.enter_context(EpisodeStore.create(path, {"task": opened.config.task}))
         opening = open_label_rewards(opened.config.reward, opened.env, EvaluationLabels)
         if (labels := stack.enter_context(opening)) is None:
-            yield training.held_out()
+            yield training.held_out(shown)
             return
         labels.begin(store, opened.learner, training.record)
         yield training.held_out(
-            (StoreRecorder(store), labels),
+            (StoreRecorder(store), labels, *shown),
             lambda result: labels.judged(result, training.env_steps, lambda: training.stop_requested),
         )

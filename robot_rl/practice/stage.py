@@ -14,7 +14,7 @@ import numpy as np
 
 from robot_rl.clock import NS_PER_S
 from robot_rl.env.move_arm import go_to_start, move_gripper
-from robot_rl.env.robot_io import RobotState
+from robot_rl.env.robot_io import RobotIO, RobotState
 from robot_rl.env.task import Outcome, Task, TaskSpec, Workcell, WorkcellOptions
 from robot_rl.errors import ArmStoppedError, ConfigError
 from robot_rl.geometry import Pose
@@ -117,6 +117,10 @@ class Stage:
             return placed
 
         return made
+
+    def give_robot(self, name: str, io: RobotIO) -> None:
+        """Have a task clear up with another `RobotIO` over the same robot, e.g. one that a person can hold."""
+        self.places[name].cell = replace(self.places[name].cell, io=io)
 
     def obstacles(self) -> Mapping[str, str | None]:
         """Return why each task cannot begin in the scene as it is; None if it can."""

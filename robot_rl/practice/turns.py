@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from robot_rl.unattended.person_needed import fruitless
+
 
 @dataclass
 class Turns:
@@ -40,8 +42,8 @@ class Turns:
         Args:
             obstacles: Why each task cannot begin; None if it can.
         """
-        if self.fruitless_s >= self.patience:
-            return f"no success in {self.fruitless_s / 60:.1f} minutes of robot time"
+        if (trouble := fruitless(self.fruitless_s, self.patience)) is not None:
+            return trouble
         first = self.tasks.index(self.next)
         for task in (*self.tasks[first:], *self.tasks[:first]):
             if obstacles[task] is None:

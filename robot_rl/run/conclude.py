@@ -50,6 +50,13 @@ class OpenTraining:
     resumed: bool
     shown: contextlib.ExitStack
 
+    @property
+    def judge_lost(self) -> str | None:
+        """Why nobody finds out any more whether an episode succeeded; None as long as somebody does."""
+        if self.labels is None or not (why := self.labels.ended):
+            return None
+        return f"no more labels come for {self.config.task}: {why}"
+
     def play_next(self) -> EpisodeResult | None:
         """Play the next episode, as `Training.play_next`; where labels judge it, wait for its label."""
         training, labels = self.training, self.labels

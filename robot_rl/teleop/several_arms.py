@@ -60,6 +60,11 @@ class SeveralArmsOperator:
         self._wanted = self.chosen = self._order[0]
         """The arm that the shared devices lead."""
 
+    @property
+    def shares(self) -> bool:
+        """Whether there are devices that lead one arm at a time."""
+        return bool(self._shared)
+
     def choose_next(self) -> None:
         """Have the shared devices lead the next arm, from the next step on; from any thread."""
         if self._shared:
@@ -108,6 +113,10 @@ class SeveralArmsOperator:
         return self._order[(self._order.index(arm) + 1) % len(self._order)]
 
 
+Leader = DeviceOperator | SeveralArmsOperator
+"""Who leads the arm of a task, or its arms."""
+
+
 def make_person(
     own: Mapping[str, Hands],
     shared: Hands,
@@ -116,7 +125,7 @@ def make_person(
     supervision: Supervised,
     on_press: Callable[[str], object],
     on_chosen: Callable[[str], object],
-) -> DeviceOperator | SeveralArmsOperator:
+) -> Leader:
     """Return who leads the arm of a task, or its arms; the parameters are those of `SeveralArmsOperator`."""
     if spec.arms:
         return SeveralArmsOperator(

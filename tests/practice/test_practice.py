@@ -90,6 +90,9 @@ def test_tasks_whose_ends_do_not_meet_are_refused_before_anything_is_written(tmp
         (["reach", "--reverse", "reach"], "no reverse of itself"),
         (["--resume"], "holds no practice to resume"),
         (["reach", "--set", "task=cube_lift"], "the tasks are not settings"),
+        (["reach", "--unattended", "--console"], "--unattended has nobody there, --console and --teleop a person"),
+        (["reach", "--tls"], "--tls needs --console or --teleop"),
+        (["reach", "--teleop", "wheel"], "invalid choice: 'wheel'"),
     ],
 )
 def test_bad_calls_are_refused_in_one_line(flags, complaint, tmp_path, capsys):

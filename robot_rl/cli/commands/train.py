@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import argparse
+import math
+from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -93,6 +96,17 @@ def add_train_command(commands: Any, make: MakeParser) -> None:
         "--rewards", metavar="NAME", help="of `label apply`, what these are worth, instead of as recorded"
     )
     add_call_flag(train)
+    train.add_argument(
+        "--unattended",
+        action="store_true",
+        help="nobody is there: nobody takes over, and where only a person could help, the arm holds, and the run ends",
+    )
+    train.add_argument(
+        "--patience",
+        type=positive,
+        metavar="MINUTES",
+        help="with --unattended: of robot time without a success, after which a person is needed (default: never)",
+    )
     add_robot_flag(train)
     add_lineage_flags(train)
     add_operator_flags(train)
@@ -121,6 +135,10 @@ def _train(arguments: argparse.Namespace) -> Reply:
     from robot_rl.run.directory.run_directory import RunDirectory, default_run_path
 
     operator = operator_options(arguments)
+    if operator is not None and arguments.unattended:
+        arguments.parser.error("--unattended has nobody there, --console and --teleop a person; leave one out")
+    if arguments.patience is not None and not arguments.unattended:
+        arguments.parser.error("--patience needs --unattended")
     check_lineage_flags(arguments)
     if arguments.rewards is not None and arguments.demos is None:
         arguments.parser.error("--rewards needs --demos STORE, the store whose rewards are meant")
@@ -138,6 +156,7 @@ def _train(arguments: argparse.Namespace) -> Reply:
     one_thread()  # and whatever takes seconds to import, after what a user may have got wrong
     from robot_rl.run.deployment import Deployment
     from robot_rl.run.train import train
+    from robot_rl.unattended.training import train_unattended
 
     if operator is not None:
         from robot_rl.hil.local_operator import local_deployment
@@ -145,15 +164,22 @@ def _train(arguments: argparse.Namespace) -> Reply:
         deployment = local_deployment(operator, path, config.env_steps, deployment)
     if arguments.call:
         deployment = replace(deployment or Deployment(), call=arguments.call)
+    if arguments.unattended:
+        deployment = deployment or Deployment()
+        command = deployment.resume_command.replace("--resume", "--unattended --resume")
+        patience = math.inf if arguments.patience is None else 60.0 * arguments.patience
+        there = replace(deployment, resume_command=command)
+        run: Callable[..., dict[str, Any]] = partial(train_unattended, deployment=there, patience=patience)
+    else:
+        run = partial(train, deployment=deployment)
     if source is not None:
         fork(source, config, path)
-    summary = train(
+    summary = run(
         config,
         path,
         resume=arguments.resume or source is not None,
         demos=arguments.demos,
         rewards=arguments.rewards,
-        deployment=deployment,
         initial=initial,
     )
     code = exit_code(summary["success_rate"], arguments.min_success)
@@ -170,6 +196,8 @@ def _overrides(arguments: argparse.Namespace, operator: OperatorOptions | None) 
         overrides.append(f"calibrations={to_json([whole_path(entry) for entry in arguments.calibration])}")
     if arguments.realtime or operator is not None or arguments.robot is not None:  # nobody leads faster than real time
         overrides += ["realtime=true", "processes=2"]
+    if arguments.unattended:
+        overrides.append("intervention.enabled=false")
     if arguments.demos is not None:
         overrides.append(demonstrations_of(arguments.demos, arguments.rewards))
     return overrides
@@ -199,12 +227,15 @@ def _check_calls(arguments: argparse.Namespace, config: TrainConfig, *, person: 
 
     That is before anything of a run is made.
     """
+    if arguments.unattended and config.intervention.call.rule != "none":
+        raise ConfigError("with --unattended nobody takes over; leave intervention.call.rule out")
     if arguments.call:
         from robot_rl.calling.caller import command_words
 
-        if config.intervention.call.rule == "none":
+        if config.intervention.call.rule == "none" and not arguments.unattended:
             raise ConfigError(
-                "--call needs a rule that predicts failure: --set intervention.call.rule=doubt, or time, or value"
+                "--call needs a rule that predicts failure, --set intervention.call.rule=doubt, or time, or value; or "
+                "--unattended"
             )
         command_words(arguments.call)
     if config.intervention.call.only and (person or arguments.robot is not None or is_environment(config.task)):
@@ -220,7 +251,10 @@ def _on_robot(
     from robot_rl.cell.robot_place import judged_place, no_demonstrations
 
     config = beginning.config
-    robot, operator, deployment = judged_place(arguments.robot, config.task, config.reward.kind, operator)
+    attended = not arguments.unattended
+    robot, operator, deployment = judged_place(
+        arguments.robot, config.task, config.reward.kind, operator, attended=attended
+    )
     recorded = arguments.demos is not None or arguments.resume or beginning.source or beginning.initial
     if config.demonstrations and not recorded and robot.cell.judge == "person":
         raise no_demonstrations(config.task, arguments.robot)

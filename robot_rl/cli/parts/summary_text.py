@@ -69,9 +69,9 @@ def practice_lines(summary: dict[str, Any]) -> list[str]:
         )
     lines.append(
         f"{summary['robot_minutes']:.1f} robot minutes, {summary['between_minutes']:.1f} of them between episodes; "
-        f"{summary['person_minutes']:.1f} minutes of human action, {summary['manual_resets']} manual resets, "
         f"{summary['calls']} calls"
     )
+    lines.append(effort_text(summary["person"]))
     return lines
 
 

@@ -65,14 +65,17 @@ function displaced() {
 function receive(message) {
   switch (message.type) {
     case "welcome":
-      job = message.job;
       views.clear();
+    // falls through
+    case "job": // of tasks that take turns, that of another one
+      job = message.job;
       document.body.dataset.job = job.kind;
       $("task").textContent = job.task;
       $("instruction").textContent = job.instruction;
       $("gripper").hidden = !job.gripper;
       $("pad-yaw").hidden = !job.action_axes.includes("yaw");
       $("limit").textContent = `of ${job.force_limit} N`;
+      redraw();
       break;
     case "state":
       state = message;
@@ -325,7 +328,8 @@ function effortText({ person, success_alone: alone }) {
   if (!person) return "";
   const seconds = Math.round(person.seconds);
   const text = `You have helped ${Math.floor(seconds / 60)} min ${seconds % 60} s, ${person.takeovers} take-overs`;
-  return typeof alone === "number" ? `${text}; success ${alone.toFixed(2)} without you` : text;
+  const whose = job?.turns ? `${job.task}: ` : "";
+  return typeof alone === "number" ? `${text}; ${whose}success ${alone.toFixed(2)} without you` : text;
 }
 
 function curves(data) {

@@ -16,7 +16,7 @@ export function status(state, job) {
   if (episode.source === "hold" && mine) return ["human", "You hold", step];
   if (episode.source === "policy") return ["policy", "Policy", step];
   if (episode.source === "script") return ["policy", "Scripted operator", step];
-  if (job.kind === "training" && phase.name === "training") return ["nobody", "Between episodes", "The scene is reset, the learner catches up."];
+  if (job.kind === "training" && phase.name === "training") return ["nobody", "Between episodes", job.turns ? `The arm clears up; next is ${job.task}.` : "The scene is reset, the learner catches up."];
   const titles = { ready: "Ready", complete: "Complete", evaluating: "Evaluating" };
   return ["nobody", titles[phase.name] ?? "Waiting", phase.text];
 }
