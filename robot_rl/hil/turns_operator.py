@@ -151,13 +151,13 @@ class TurnsOperator:
         return next((hold.reason for hold in self.setup.supervision.holds if hold.name == ARM), None)
 
     def need(self, text: str) -> None:
-        """Hold the arm until the person resumes, and show for what they are needed; the console sounds."""
+        """Hold the arm until the person resumes, and call them: with the console, and the devices that can shake."""
         self.setup.supervision.hold(PAUSE, text)
-        self.board.call(text)
+        self.setup.call(text)
 
     def needless(self) -> None:
         """Show that the person is not needed any more."""
-        self.board.call("")
+        self.setup.call("")
 
 
 class TaskOperator(LocalOperator):
