@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
+import torch
 from torch import Tensor
 
 from robot_rl.config.components import SACConfig
@@ -12,6 +15,8 @@ from robot_rl.learn.networks.networks import Policy
 
 CHOICE_MARGIN = 0.1
 """By which another choice is worth less than the demonstrated one, as a share of the size of returns."""
+BETTER_MARGIN = 0.02
+"""By which critics have to expect more of the policy's action to leave the demonstrated one, as such a share."""
 
 
 class Imitation:
@@ -30,22 +35,29 @@ class Imitation:
         self._weight, self._ranks, self._continuous = weight, policy.ranks, policy.continuous_size
         self._range = None if return_range is None else return_range[1] - return_range[0]
 
-    def of_actions(self, actions: Tensor, values: Tensor, batch: Batch) -> Tensor:
+    def of_actions(self, actions: Tensor, values: Tensor, batch: Batch, expected: Callable[[Tensor], Tensor]) -> Tensor:
         """Return w r mean_b |a - a_E|^2 in one minibatch, where r is the size of the returns.
 
         The mean over what the policy draws is the square of its bias plus its variance: so noise becomes small, too,
         where the way is known, and what is played while it imitates succeeds often enough for critics to learn from.
 
+        Left out is what critics expect less of than of the policy: slow ways, and corrections that did harm (the
+        Q-filter of Nair et al. 2018, Overcoming exploration in reinforcement learning with demonstrations). It takes a
+        margin, as critics that know little yet differ by chance.
+
         Args:
             actions: a, drawn from the policy, shape (B, n).
-            values: What critics expect of actions, shape (E, B).
+            values: What critics expect of them, shape (E, B).
             batch: The minibatch.
+            expected: Returns what critics expect of other actions in its states, as `values`.
         """
         if batch.demonstrated is None:
             return actions.new_zeros(())
-        done = batch.action[:, : self._continuous]
-        distance = losses.imitation_loss(actions, done, batch.demonstrated, self._ranks)
-        return self._weight * self._size(values) * distance
+        done, size = batch.action[:, : self._continuous], self._size(values)
+        with torch.no_grad():
+            worth = expected(done).mean(0) >= values.mean(0) - BETTER_MARGIN * size
+        distance = losses.imitation_loss(actions, done, batch.demonstrated * worth, self._ranks)
+        return self._weight * size * distance
 
     def of_choices(self, values: Tensor, made: Tensor, batch: Batch) -> Tensor:
         """Return w sum_i mean_b (max_g (Q_i(s, g) + m 1(g != g_E)) - Q_i(s, g_E)), see `demonstrated_choice_loss`."""
