@@ -24,17 +24,17 @@ from robot_rl.run.directory.metrics import read_metrics
 from robot_rl.statistics import bootstrap_interval, interquartile_mean
 from robot_rl.viz.learning_curve import compare_curves
 
-IMITATING = ["--set", "sac.imitation={0: 1, 1000: 0.2, 8000: 0}"]
+WITHOUT_IMITATION = ["--set", "sac.imitation=0"]
 ARMS = {
     "state": {
         "full": [],
-        "imitating": IMITATING,
+        "without imitation": WITHOUT_IMITATION,
         "without interventions": ["--set", "intervention.enabled=false"],
         "without demonstrations": ["--set", "demonstrations=0"],
     },
     "pixels": {
         "full": [],
-        "imitating": IMITATING,
+        "without imitation": WITHOUT_IMITATION,
         "random encoder": ["--set", "encoder.name=random"],
         "one crop": ["--set", "encoder.crops=1"],
         "no projection": ["--set", "encoder.projection=0"],

@@ -26,6 +26,7 @@ from robot_rl.config.field_types import (
     Positive,
     PositiveReal,
     Resumable,
+    UnlessPlain,
     WithBase,
     WithChunk,
     WithGuest,
@@ -64,9 +65,13 @@ class SACConfig(Section):
     critic_loss: Literal["squared", "hl_gauss"] = "squared"
     """`squared`: critics estimate the return. `hl_gauss`: they estimate a histogram of it over the range that the task
     declares, by cross-entropy (Farebrother 2024); those of the gripper keep the squared error."""
-    imitation: Annotated[Rate, Scheduled(ge=0), FORKABLE] = 0.0
-    """Weight of imitating what counts as a demonstration, beside what critics expect; {0: 1, 1000: 0.2, 8000: 0} begins
-    as a clone and ends without. With `sac`. 0: none."""
+    imitation: Annotated[Rate, Scheduled(ge=0), FORKABLE, WithGuest(0.0), UnlessPlain(0.0)] = field(
+        default_factory={0: 1.0, 1000: 0.2, 8000: 0.03}.copy
+    )
+    """Weight of imitating what counts as a demonstration, beside what critics expect; 0: none."""
+    imitated: Annotated[Literal["demonstrated", "better"], FORKABLE] = "demonstrated"
+    """What is imitated: `demonstrated`, all of that; `better`, actions of which critics expect no less than of the
+    policy's, which leaves out corrections that did harm, and more at first, when critics know little."""
     clamp_targets: Annotated[bool, FORKABLE] = True
     """Clamp critic targets to the return range that the task or environment declares."""
     goal_weight: Annotated[float, Field(ge=0)] = 0.1

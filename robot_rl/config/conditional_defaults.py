@@ -1,11 +1,11 @@
-"""Defaults that differ with pixels, in environments of others, with a base, with its noise and with chunks.
+"""Defaults that differ with pixels, in environments of others, with a base, its noise, chunks and other algorithms.
 
 They are applied when a configuration is made.
 
 With pixels updates cost ten times as much, and frames take memory. In an environment of others nobody demonstrates, and
-episodes are long. A base explores from the first step. A chunk is itself the window whose rewards are summed. The
-fields are marked `WithPixels`, `WithGuest`, `WithBase`, `WithNoise` and `WithChunk`; where several apply, the last of
-them holds.
+episodes are long. A base explores from the first step. A chunk is itself the window whose rewards are summed. Only
+SAC by itself imitates. The fields are marked `WithPixels`, `WithGuest`, `WithBase`, `WithNoise`, `WithChunk` and
+`UnlessPlain`; where several apply, the last of them holds.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from robot_rl.config import FAMILY_MARK
 from robot_rl.config.field_types import (
     STRICT,
     OtherDefault,
+    UnlessPlain,
     WithBase,
     WithChunk,
     WithGuest,
@@ -55,6 +56,8 @@ def with_conditional_defaults(config_type: type, value: ArgsKwargs) -> ArgsKwarg
     steered = based and getattr(base, "correction", "") == "noise"
     if getattr(algorithm, "chunk", 1) > 1 or (steered and "chunk" not in getattr(algorithm, "_given", ())):
         kinds.append(WithChunk)
+    if based or kinds or getattr(algorithm, "name", "sac") != "sac":
+        kinds.append(UnlessPlain)
     if steered:
         kinds.append(WithNoise)
     if based:

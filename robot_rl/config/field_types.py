@@ -97,7 +97,13 @@ class WithChunk(OtherDefault):
     condition = "with chunks"
 
 
-CONDITIONS: tuple[type[OtherDefault], ...] = (WithPixels, WithGuest, WithBase, WithNoise, WithChunk)
+class UnlessPlain(OtherDefault):
+    """Mark of a setting whose default differs with a base, with chunks, or with another algorithm than `sac`."""
+
+    condition = "with a base, chunks or another algorithm"
+
+
+CONDITIONS: tuple[type[OtherDefault], ...] = (WithPixels, WithGuest, WithBase, WithNoise, WithChunk, UnlessPlain)
 """All of them, in the order in which people are told."""
 
 

@@ -17,7 +17,7 @@ from pydantic import ValidationError
 from robot_rl.config.components import WORLD_SECTIONS, TrainConfig
 from robot_rl.config.describe import describe_type, list_keys
 from robot_rl.config.field_types import annotations_of, bare_type, section_type
-from robot_rl.config.renamed import renamed_setting, with_new_names
+from robot_rl.config.renamed import as_without, renamed_setting, with_new_names
 from robot_rl.config.yaml_file import MAX_DEPTH, dump_yaml, parse_yaml, read_yaml
 from robot_rl.errors import ConfigError
 from robot_rl.system.atomic_file import write_atomically
@@ -41,34 +41,33 @@ def load_config(path: Path | None = None, overrides: Sequence[str] = ()) -> Trai
     return load_component(TrainConfig, path, overrides)
 
 
-def load_run_config(path: Path, overrides: Sequence[str] = ()) -> TrainConfig:
-    """Load the `config.yaml` of a run, as `load_config`; it may be one that an earlier revision wrote."""
-    return load_component(TrainConfig, path, overrides, old_names=True)
+def load_run_config(path: Path, overrides: Sequence[str] = (), instead: Path | None = None) -> TrainConfig:
+    """Load the configuration of a run as `load_config` does; it may be one of an earlier revision.
+
+    Args:
+        path: The `config.yaml` of the run, with every setting of its time.
+        overrides: See `load_config`.
+        instead: A person's file in its place, whose settings that are left out have their default; None: there is none.
+
+    Raises:
+        ConfigError: as `load_config`.
+    """
+    tree = with_new_names(_read_file(instead or path))
+    return _overridden(TrainConfig, tree if instead else as_without(tree), instead or path, overrides)
 
 
-def load_component(
-    config_type: type[_T], path: Path | None = None, overrides: Sequence[str] = (), *, old_names: bool = False
-) -> _T:
+def load_component(config_type: type[_T], path: Path | None = None, overrides: Sequence[str] = ()) -> _T:
     """Load another configuration as `load_config` does, e.g. that of a labeller.
 
     Args:
         config_type: Its dataclass.
         path: See `load_config`.
         overrides: See `load_config`.
-        old_names: Accept names of earlier revisions in the file.
 
     Raises:
         ConfigError: as `load_config`.
     """
-    tree = _read_file(path) if path else {}
-    if old_names:
-        tree = with_new_names(tree)
-    sources = dict.fromkeys(_leaves(tree), str(path))
-    for override in overrides:
-        update = _read_override(override)
-        tree = _merge(tree, update)
-        sources |= dict.fromkeys(_leaves(update), "command line")
-    return _checked(config_type, tree, sources)
+    return _overridden(config_type, _read_file(path) if path else {}, path, overrides)
 
 
 def component_from_dict(config_type: type[_T], tree: Any, where: str) -> _T:
@@ -148,6 +147,16 @@ def dump_config(config: TrainConfig, path: Path) -> None:
 class _Problem(NamedTuple):
     key: str
     text: str
+
+
+def _overridden(config_type: type[_T], tree: dict[str, Any], path: Path | None, overrides: Sequence[str]) -> _T:
+    """Make a configuration from what a file says, changed by overrides."""
+    sources = dict.fromkeys(_leaves(tree), str(path))
+    for override in overrides:
+        update = _read_override(override)
+        tree = _merge(tree, update)
+        sources |= dict.fromkeys(_leaves(update), "command line")
+    return _checked(config_type, tree, sources)
 
 
 def _checked(config_type: type[_T], tree: Mapping[str, Any], sources: Mapping[str, str]) -> _T:

@@ -1,4 +1,7 @@
-"""Settings with a new name for their key or value. New files and command lines are refused; old runs are still read."""
+"""Settings with a new name for their key or value, and settings that runs of earlier revisions did not have.
+
+New files and command lines with an old name are refused; old runs are still read, and go on as they were.
+"""
 
 from __future__ import annotations
 
@@ -26,6 +29,8 @@ class RenamedSetting:
 
 RENAMED = (RenamedSetting("reward.kind", "reward.kind", "vlm", "labels"),)
 """All of them."""
+WITHOUT = {"sac": {"imitation": 0.0}}
+"""Values that are the same as not to have the setting, by section, where its default is another."""
 
 
 def renamed_setting(key: str, value: object) -> RenamedSetting | None:
@@ -45,6 +50,11 @@ def with_new_names(tree: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
             continue
         renewed[name] = section
     return renewed
+
+
+def as_without(tree: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the settings of a run with the values of `WITHOUT` where an earlier revision did not have the setting."""
+    return {**tree, **{section: {**values, **tree.get(section, {})} for section, values in WITHOUT.items()}}
 
 
 def _put(tree: dict[str, Any], key: str, value: object) -> None:

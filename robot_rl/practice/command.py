@@ -186,7 +186,7 @@ def _configs(
     for task in plan.tasks:
         chosen = [*settings, *own[task]]
         if task in bases:
-            configs[task] = load_run_config(arguments.config or bases[task], [*chosen, f"task={task}"])
+            configs[task] = load_run_config(bases[task], [*chosen, f"task={task}"], arguments.config)
             continue
         if (store := plan.demos.get(task)) is not None:
             chosen.append(demonstrations_of(Path(store)))

@@ -13,10 +13,11 @@ from robot_rl.config.components import (
     TrainConfig,
 )
 from robot_rl.config.describe import list_keys
-from robot_rl.config.load import config_to_dict, load_config
+from robot_rl.config.load import config_to_dict, load_config, load_run_config
 from robot_rl.config.randomization import WorldConfig
-from robot_rl.config.renamed import RENAMED, RenamedSetting, renamed_setting, with_new_names
+from robot_rl.config.renamed import RENAMED, WITHOUT, RenamedSetting, renamed_setting, with_new_names
 from robot_rl.config.resuming import resumable_changes, with_saved_cameras
+from robot_rl.config.yaml_file import dump_yaml
 from robot_rl.errors import ConfigError
 
 FREE = {
@@ -148,3 +149,18 @@ def test_a_key_that_moved_is_put_where_it_is_now(monkeypatch):
     assert with_new_names({"replay": {"size": 5, "batch_size": 2}}) == {"replay": {"capacity": 5, "batch_size": 2}}
     with pytest.raises(ConfigError, match=r"replay\.size.*was renamed; use replay\.capacity"):
         load_config(None, ["replay.size=5"])
+
+
+def test_a_run_from_before_a_setting_goes_on_without_what_it_does(tmp_path):
+    before, some = config_to_dict(TrainConfig()), tmp_path / "some.yaml"
+    for section, values in WITHOUT.items():
+        for name in values:
+            del before[section][name]
+    old, new = tmp_path / "old.yaml", tmp_path / "new.yaml"
+    old.write_text(dump_yaml(before))
+    new.write_text(dump_yaml(config_to_dict(TrainConfig())))
+    some.write_text("seed: 3\n")
+    assert load_run_config(old).sac.imitation == 0.0
+    assert load_run_config(old, ["sac.imitation=0.5"]).sac.imitation == 0.5
+    assert load_run_config(new) == TrainConfig()
+    assert load_run_config(old, instead=some) == TrainConfig(seed=3), "a person's file leaves out what has its default"

@@ -214,10 +214,10 @@ def _beginning(arguments: argparse.Namespace, overrides: list[str]) -> _Beginnin
         RunDirectory.read_config(arguments.out)  # its error names what is wrong, if there is no run
         if arguments.robot is None:
             check_robot_named(arguments.out)
-        return _Beginning(load_run_config(arguments.config or arguments.out / "config.yaml", overrides))
+        return _Beginning(load_run_config(arguments.out / "config.yaml", overrides, arguments.config))
     if arguments.fork is not None:
         source = fork_source(arguments)
-        return _Beginning(load_run_config(arguments.config or source.path / "config.yaml", overrides), source=source)
+        return _Beginning(load_run_config(source.path / "config.yaml", overrides, arguments.config), source=source)
     initial = initial_parts(arguments, overrides)
     return _Beginning(load_config(arguments.config, overrides), initial)
 

@@ -15,8 +15,6 @@ from robot_rl.learn.networks.networks import Policy
 
 CHOICE_MARGIN = 0.1
 """By which another choice is worth less than the demonstrated one, as a share of the size of returns."""
-BETTER_MARGIN = 0.02
-"""By which critics have to expect more of the policy's action to leave the demonstrated one, as such a share."""
 
 
 class Imitation:
@@ -29,10 +27,19 @@ class Imitation:
         weight: w, of both terms.
         return_range: Smallest and largest return; None: not known.
         policy: What imitates.
+        only_better: Whether actions of which critics expect less than of the policy's are left out.
     """
 
-    def __init__(self, weight: float | Tensor, return_range: tuple[float, float] | None, policy: Policy) -> None:
+    def __init__(
+        self,
+        weight: float | Tensor,
+        return_range: tuple[float, float] | None,
+        policy: Policy,
+        *,
+        only_better: bool = False,
+    ) -> None:
         self._weight, self._ranks, self._continuous = weight, policy.ranks, policy.continuous_size
+        self._only_better = only_better
         self._range = None if return_range is None else return_range[1] - return_range[0]
 
     def of_actions(self, actions: Tensor, values: Tensor, batch: Batch, expected: Callable[[Tensor], Tensor]) -> Tensor:
@@ -41,9 +48,8 @@ class Imitation:
         The mean over what the policy draws is the square of its bias plus its variance: so noise becomes small, too,
         where the way is known, and what is played while it imitates succeeds often enough for critics to learn from.
 
-        Left out is what critics expect less of than of the policy: slow ways, and corrections that did harm (the
-        Q-filter of Nair et al. 2018, Overcoming exploration in reinforcement learning with demonstrations). It takes a
-        margin, as critics that know little yet differ by chance.
+        With `only_better` what critics expect less of than of the policy is left out, such as corrections that did harm
+        (the Q-filter of Nair et al. 2018, Overcoming exploration in reinforcement learning with demonstrations).
 
         Args:
             actions: a, drawn from the policy, shape (B, n).
@@ -53,11 +59,11 @@ class Imitation:
         """
         if batch.demonstrated is None:
             return actions.new_zeros(())
-        done, size = batch.action[:, : self._continuous], self._size(values)
-        with torch.no_grad():
-            worth = expected(done).mean(0) >= values.mean(0) - BETTER_MARGIN * size
-        distance = losses.imitation_loss(actions, done, batch.demonstrated * worth, self._ranks)
-        return self._weight * size * distance
+        done, counts = batch.action[:, : self._continuous], batch.demonstrated
+        if self._only_better:
+            with torch.no_grad():
+                counts = counts * (expected(done).mean(0) >= values.mean(0))
+        return self._weight * self._size(values) * losses.imitation_loss(actions, done, counts, self._ranks)
 
     def of_choices(self, values: Tensor, made: Tensor, batch: Batch) -> Tensor:
         """Return w sum_i mean_b (max_g (Q_i(s, g) + m 1(g != g_E)) - Q_i(s, g_E)), see `demonstrated_choice_loss`."""
@@ -76,4 +82,5 @@ def make_imitation(
     """Return what the settings want imitated; None: nothing."""
     if config.imitation == 0.0:
         return None
-    return Imitation(scheduled.follow("imitation", config.imitation), return_range, policy)
+    weight = scheduled.follow("imitation", config.imitation)
+    return Imitation(weight, return_range, policy, only_better=config.imitated == "better")

@@ -253,10 +253,10 @@ class SAC(ActorCritic, Algorithm):
     ) -> tuple[Tensor, Tensor]:
         """Return the loss of the actor and the entropy of the policy: of its correction, where there is a base."""
 
-        # J = mean_b (alpha log pi(a|s) - mean_i Q_i(s, a)), a = tanh(mu(s) + sigma(s) eps), with a base + w mean a^2
         def expected(action: Tensor) -> Tensor:
             return self.critic_outputs.value(self.critic(self.policy.head.with_action(latent, action)))
 
+        # J = mean_b (alpha log pi(a|s) - mean_i Q_i(s, a)), a = tanh(mu(s) + sigma(s) eps), with a base + w mean a^2
         mean, log_std = self.policy(latent)
         output, log_prob = squashed_sample(mean, log_std, noise)
         action = self.policy.executed(output, proposal)
@@ -266,7 +266,7 @@ class SAC(ActorCritic, Algorithm):
             # where the range of returns is not known, what is expected tells their size (Fujimoto and Gu 2021, eq. 5)
             size = values.detach().abs().mean() if self.return_range is None else 1.0
             loss = loss + losses.correction_penalty(output, self._penalty * size)
-        if self._imitation is not None and shown is not None:  # J += w mean_b |a - a_E|^2 over what was done well
+        if self._imitation is not None and shown is not None:  # J += w mean_b |a - a_E|^2 over what was demonstrated
             loss = loss + self._imitation.of_actions(action, values, shown, expected)
         return loss, -log_prob.detach().mean()
 

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from robot_rl.learn.algorithms.batch import Batch
-from robot_rl.learn.algorithms.imitation import BETTER_MARGIN, CHOICE_MARGIN, Imitation
+from robot_rl.learn.algorithms.imitation import CHOICE_MARGIN, Imitation
 from robot_rl.learn.networks.heads import StateHead
 from robot_rl.learn.networks.networks import Policy
 
@@ -33,23 +33,17 @@ def test_actions_are_held_to_what_was_demonstrated_in_units_of_the_return(return
     assert imitation.of_actions(actions, VALUES, nothing, lambda done: VALUES) == 0.0
 
 
-@pytest.mark.parametrize(("return_range", "size"), [((0.0, 1.0), 1.0), ((-5.0, 5.0), 10.0), (None, 2.0)])
-def test_what_critics_expect_less_of_than_of_the_policy_is_not_imitated(return_range, size):
-    imitation = Imitation(3.0, return_range, POLICY)
+def test_what_critics_expect_less_of_than_of_the_policy_may_be_left_out():
     batch = BATCH._replace(demonstrated=torch.ones(2))
     actions = DONE[:, :2] + torch.tensor([[0.2, 0.4], [0.0, 1.0]])
 
-    def held(less):
-        """Where critics expect that much less of what was done in the first row, and more in the second."""
+    def expected(done):
+        torch.testing.assert_close(done, DONE[:, :2])
+        return VALUES + torch.tensor([-0.01, 0.01])
 
-        def expected(done):
-            torch.testing.assert_close(done, DONE[:, :2])
-            return VALUES + torch.tensor([-less, 1.0])
-
-        return imitation.of_actions(actions, VALUES, batch, expected)
-
-    assert held(0.9 * BETTER_MARGIN * size) == pytest.approx(3.0 * size * (0.04 + 0.16 + 1.0) / 2)
-    assert held(1.1 * BETTER_MARGIN * size) == pytest.approx(3.0 * size * 1.0)
+    for only_better, distance in ((False, (0.04 + 0.16 + 1.0) / 2), (True, 1.0)):
+        imitation = Imitation(3.0, (0.0, 1.0), POLICY, only_better=only_better)
+        assert imitation.of_actions(actions, VALUES, batch, expected) == pytest.approx(3.0 * distance)
 
 
 @pytest.mark.parametrize(("return_range", "size"), [((0.0, 1.0), 1.0), ((0.0, 10.0), 10.0), (None, 4.0)])
