@@ -25,12 +25,12 @@ class CellGuards:
     Attributes:
         whole: What a command has to pass.
         each: What takes the measurements of each arm, by its name; a single arm has none: `""`.
-        need_twists: Whether commands need to know how fast the arms move.
+        kept_apart: Whether something keeps several arms apart.
     """
 
     whole: CommandGuard | SeveralGuards
     each: Mapping[str, CommandGuard]
-    need_twists: bool
+    kept_apart: bool
 
     @property
     def arms(self) -> tuple[str, ...]:
@@ -76,7 +76,8 @@ def guards_for(
 
 
 def _guard(name: str, limits: CommandLimits, keep_out: KeepOut | None) -> CommandGuard:
+    pushes = bool(limits.max_feedforward_force or limits.max_feedforward_torque)
     try:
-        return CommandGuard(limits, needs_twist=keep_out is not None)
+        return CommandGuard(limits, needs_twist=pushes or keep_out is not None)
     except ConfigError as error:
         raise ConfigError(f"arm {name}: {error}" if name else str(error)) from error

@@ -13,7 +13,7 @@ import numpy as np
 from pydantic import Field
 from pydantic.dataclasses import dataclass
 
-from robot_rl.config.field_types import STRICT, Fraction, NonNegative, NonNegativeReal, PositiveReal
+from robot_rl.config.field_types import RESUMABLE, STRICT, Fraction, NonNegative, NonNegativeReal, PositiveReal
 from robot_rl.config.schedule import Rate, Scheduled
 from robot_rl.errors import ConfigError
 
@@ -84,7 +84,7 @@ class CallConfig:
 class InterventionConfig:
     """Interventions of the scripted operator while training. Demonstrations follow `told` alone."""
 
-    enabled: bool = True
+    enabled: Annotated[bool, RESUMABLE] = True
     """Whether it intervenes at all."""
     profile: ProfileName = "ideal"
     """How it does; docs/person.md has the numbers of each profile. The settings below replace single numbers."""

@@ -15,7 +15,7 @@ from robot_rl.console.control_lease import Lease
 from robot_rl.console.job_state import JobState
 from robot_rl.console.protocol import AXES, BUTTONS, InputMessage
 from robot_rl.console.turns_state import own_name
-from robot_rl.env.supervision import ARM, E_STOP, PAUSE, RESET, Supervised
+from robot_rl.env.supervision import ARM, E_STOP, EVALUATING, PAUSE, RESET, Supervised
 from robot_rl.errors import RobotRLError, RunDirectoryError, UnknownNameError
 from robot_rl.system.atomic_file import append_row
 from robot_rl.system.checked_json import read_rows
@@ -119,6 +119,8 @@ class PageActions:
             "failure": lambda: supervision.mark(False),
             "reset": lambda: supervision.cut(RESET),
         }
+        if self._job.state()["phase"]["name"] == EVALUATING:
+            del actions["reset"]  # an evaluation makes its own scenes ready
         of_job = self._job.requests
         if what in of_job:
             self._request(what)

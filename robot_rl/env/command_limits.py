@@ -126,6 +126,11 @@ class CommandGuard:
         if force > self._config.max_force:
             self.trip(f"contact force of {force:.0f} N, allowed are {self._config.max_force:.0f} N")
 
+    @property
+    def needs_twist(self) -> bool:
+        """Whether commands need to know how fast the tcp moves."""
+        return "twist" in self._needed
+
     def measured_twist(self, twist: np.ndarray, stamp: int, now: int | None = None) -> None:
         """Take over how the tcp moves, base frame [m/s, rad/s], shape (6,).
 
@@ -195,7 +200,7 @@ class CommandGuard:
         """Take over a stop: commands made before it are refused, and the next one starts from rest."""
         self._last_stamp = max(self._last_stamp, stamp)
         self._lead = (np.zeros(3), np.zeros(3))
-        self._wrenches.rest()
+        self._wrenches.rest(stamp)
 
     def check(self, command: Command, now: int) -> GuardedCommand:
         """Return the command within all limits.

@@ -20,22 +20,21 @@ class HandoverLimits:
     Attributes:
         linear: Largest acceleration [m/s^2]. At 0.5, from full speed one way (0.1 m/s) to the other takes 0.4 s.
         angular: Largest angular acceleration [rad/s^2].
-        force: Largest change of a feed-forward force [N/s].
-        torque: Largest change of a feed-forward torque [Nm/s].
+        rise: Shortest time in which feed-forward force and torque grow from none to the task's largest [s].
     """
 
     linear: float = 0.5
     angular: float = 3.0
-    force: float = 100.0
-    torque: float = 10.0
+    rise: float = 0.2
 
 
 class Handover:
     """Limits what is executed from the step at which control changes hands until it has caught up with what is wanted.
 
     The commanded velocity is the action's displacement per control period. Linear and angular part are each moved
-    straight towards what is wanted, by at most `limit * period` a step; so are force and torque of a feed-forward
-    wrench. The gripper is not blended.
+    straight towards what is wanted, by at most `limit * period` a step. Force and torque of a feed-forward wrench only
+    grow that way: a push that is not wanted any more ends at once, as it may be why somebody took over. The gripper is
+    not blended.
 
     Args:
         spec: The task: its action axes, their scale, and the control period.
@@ -44,16 +43,13 @@ class Handover:
 
     def __init__(self, spec: TaskSpec, limits: HandoverLimits) -> None:
         index = np.array([AXES.index(axis) for axis in spec.action_axes])
-        pushed, period = np.array([AXES.index(axis) for axis in spec.wrench_axes]), spec.control_period
-        squared = period**2
-        self._parts = [
+        pushed, squared = np.array([AXES.index(axis) for axis in spec.wrench_axes]), spec.control_period**2
+        self._moved = [
             (np.flatnonzero(index < 3), limits.linear * squared / spec.action_translation),
             (np.flatnonzero(index >= 3), limits.angular * squared / spec.action_rotation),
         ]
-        if spec.action_force:
-            self._parts.append((len(index) + np.flatnonzero(pushed < 3), limits.force * period / spec.action_force))
-        if spec.action_torque:
-            self._parts.append((len(index) + np.flatnonzero(pushed >= 3), limits.torque * period / spec.action_torque))
+        self._pushed = [len(index) + np.flatnonzero(part) for part in (pushed < 3, pushed >= 3) if part.any()]
+        self._rise = spec.control_period / limits.rise
         self._size = spec.action_size
         self.reset()
 
@@ -61,6 +57,7 @@ class Handover:
         """Start an episode, with the arm at rest and the policy in control."""
         self._executed = np.zeros(self._size, np.float32)
         self._led_by_operator = False
+        self._steps = 0
         self.blending = False
         """Whether what is executed still differs from what is wanted."""
 
@@ -72,7 +69,7 @@ class Handover:
             led_by_operator: Whether that is the operator.
         """
         if led_by_operator != self._led_by_operator:
-            self._led_by_operator, self.blending = led_by_operator, True
+            self._led_by_operator, self.blending, self._steps = led_by_operator, True, 0
         executed = wanted
         if self.blending:
             executed, self.blending = self._towards(wanted)
@@ -80,11 +77,22 @@ class Handover:
         return executed
 
     def _towards(self, wanted: np.ndarray) -> tuple[np.ndarray, bool]:
-        executed, limited = wanted.copy(), False
-        for part, largest in self._parts:
-            change = wanted[part] - self._executed[part]
-            length = float(np.linalg.norm(change))
-            if length > largest:
-                executed[part] = self._executed[part] + change * np.float32(largest / length)
-                limited = True
-        return executed, limited
+        self._steps += 1
+        executed = wanted.copy()
+        limited = [self._change(executed, part, self._executed[part], largest) for part, largest in self._moved]
+        for (
+            part
+        ) in self._pushed:  # from what is still wanted of the push so far, and ever faster, as signs may alternate
+            before, aim = self._executed[part], wanted[part]
+            kept = np.clip(before @ aim / max(float(before @ before), 1e-12), 0.0, 1.0)
+            limited.append(self._change(executed, part, before * np.float32(kept), self._steps * self._rise))
+        return executed, any(limited)
+
+    @staticmethod
+    def _change(executed: np.ndarray, part: np.ndarray, before: np.ndarray, largest: float) -> bool:
+        """Bring a part of an action nearer to what it was; return whether that was needed."""
+        change = executed[part] - before
+        length = float(np.linalg.norm(change))
+        if length > largest:
+            executed[part] = before + change * np.float32(largest / length)
+        return length > largest

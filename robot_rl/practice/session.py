@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from robot_rl.calling.caller import Caller
 from robot_rl.env.episode_observer import EpisodeResult
 from robot_rl.env.supervision import RESET
+from robot_rl.errors import RobotLostError
 from robot_rl.practice.files import PracticeFiles, PracticePlan, PracticeState
 from robot_rl.practice.judged_episodes import judged_episodes
 from robot_rl.practice.place import Configs, PracticePlace
@@ -301,10 +302,19 @@ class Practice:
         """Clear up after an episode; an arm that is held, or not heard for a moment, has time to come back."""
         deployment = self._trainings[self._stage.current].deployment
         retry = deployment.retry(self._progress.log).until(lambda: self._stop)
+
+        def clear() -> bool:
+            try:
+                return self._stage.clear(tidy=tidy) and not self._held
+            except RobotLostError:
+                if self._held:
+                    return False  # it was held on its way, which does not count as lost
+                raise
+
         cleared = False
         while not cleared:
             if self._may_go_on():
-                cleared = bool(retry.attempt(lambda: self._stage.clear(tidy=tidy) and not self._held))
+                cleared = bool(retry.attempt(clear))
             if self._stop:
                 return
 

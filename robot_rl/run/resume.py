@@ -12,7 +12,7 @@ import numpy as np
 
 from robot_rl.camera.crop_profile import check_same_crops
 from robot_rl.config.components import TrainConfig
-from robot_rl.config.load import config_to_dict, dump_config
+from robot_rl.config.load import config_to_dict, dump_config, flat_settings
 from robot_rl.config.resuming import resumable_changes
 from robot_rl.data.schema import BASE_ACTION, Episode
 from robot_rl.data.store.layout import EPISODES, SUFFIX
@@ -156,8 +156,8 @@ def _check_same(old: TrainConfig, new: TrainConfig, path: Path) -> None:
     extended = resumable_changes(old, new)
     if extended == new:
         return
-    before, after = config_to_dict(extended), config_to_dict(new)
-    changed = sorted(key for key in before if before[key] != after[key])
+    before, after = flat_settings(config_to_dict(extended)), flat_settings(config_to_dict(new))
+    changed = sorted(key for key in before.keys() | after.keys() if before.get(key) != after.get(key))
     raise CheckpointError(
         f"the run was started with other settings of {', '.join(changed)}; "
         f"resume it without changing them, or begin a new run with parts of it, --init-from {shlex.quote(str(path))}"

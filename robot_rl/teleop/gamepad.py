@@ -6,6 +6,8 @@ Sticks count left and up as the kernel does: right and down are positive; the ma
 from __future__ import annotations
 
 import contextlib
+import fcntl
+import os
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
@@ -108,7 +110,7 @@ class Gamepad(PluggedDevice[EventStream]):
 
     def _begin(self, stream: EventStream) -> None:
         self._effect: int | None = None
-        with contextlib.suppress(OSError):  # people may read it and not write to it: it does not shake
+        with contextlib.suppress(OSError):  # it has no room for another effect: it does not shake
             self._effect = self._upload(stream)
         self._stamp = self._clock.now()
         self._ranges = {code: stream.absinfo(code) for code in (*_STICKS, *_TRIGGERS)}
@@ -177,8 +179,9 @@ def open_gamepad(found: FoundGamepad) -> Gamepad:
 
 
 def _upload_rumble(stream: Any) -> int | None:
-    """Give an `evdev.InputDevice` the effect of `Gamepad.rumble`, see `Gamepad`."""
-    if _RUMBLE not in stream.capabilities().get(_FORCE, []):
+    """Give an `evdev.InputDevice` that may be written to the effect of `Gamepad.rumble`, see `Gamepad`."""
+    may_write = fcntl.fcntl(stream.fd, fcntl.F_GETFL) & os.O_ACCMODE != os.O_RDONLY
+    if not may_write or _RUMBLE not in stream.capabilities().get(_FORCE, []):
         return None
     ff = _evdev().ff
     motors = ff.EffectType(ff_rumble_effect=ff.Rumble(RUMBLE_STRENGTH, RUMBLE_STRENGTH))

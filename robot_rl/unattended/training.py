@@ -41,14 +41,15 @@ def train_unattended(
     caller = Caller(deployment.call, 1, logger.warning)
     resuming = how_to_resume(path, deployment.resume_command)
     with open_training(config, path, deployment=deployment, **how) as opened:
-        with stop_on_signal(opened.training.request_stop), contextlib.ExitStack() as failing:
+        with contextlib.ExitStack() as failing:
             failing.push(partial(call_for_help, caller, "training", resuming))
-            reason = _run(opened, patience)
-        if reason is not None:
-            if not opened.training.stop_requested:
-                caller.call(f"{config.task} has {reason}")
-            raise InterruptedRunError(f"{reason}, and saved; {resuming}")
-        return conclude(opened)
+            with stop_on_signal(opened.training.request_stop):
+                reason = _run(opened, patience)
+            if reason is None:
+                return conclude(opened)
+        if not opened.training.stop_requested:
+            caller.call(f"{config.task} has {reason}")
+        raise InterruptedRunError(f"{reason}, and saved; {resuming}")
 
 
 def _run(opened: OpenTraining, patience: float) -> str | None:

@@ -59,7 +59,7 @@ class SafetyNode(ManagedNode):
             self.guard.trip(self._latch.reason)
             self.get_logger().warning("an emergency stop was latched before this process was started, and still is")
         self._each, self._max_age = arms, min(guard.limits.max_age for guard in arms.values())
-        if guards.arms and not guards.need_twists:
+        if guards.arms and not guards.kept_apart:
             self.get_logger().warning("nothing here keeps the arms apart: task_file is not given, or has no keep_out")
         refuse_changes(self, SafetyNodeConfig, {name: partial(self._lower, name) for name in LOWERABLE})
         self._silent: str | None = None  # who was silent when it last looked
@@ -75,7 +75,7 @@ class SafetyNode(ManagedNode):
         for arm, guard in arms.items():
             self.subscribe(topics.POSE.of_arm(arm), partial(self._take_pose, guard), reading)
             self.subscribe(topics.WRENCH.of_arm(arm), partial(self._take_wrench, guard), reading)
-            if guards.need_twists:
+            if guard.needs_twist:
                 self.subscribe(topics.TWIST.of_arm(arm), partial(self._take_twist, guard), reading)
         self.subscribe(topics.ESTOP, self._take_estop)
         self._safe = self.publisher(topics.SAFE_COMMAND.of_arms(guards.arms))

@@ -8,6 +8,7 @@ from fakes import SPEC, fake_arms, fake_workcell
 from hypothesis import given
 from hypothesis import strategies as st
 
+from robot_rl.cell.cell_guards import guards_for
 from robot_rl.clock import NS_PER_S
 from robot_rl.config.command_limits import CommandLimits
 from robot_rl.env.action_mapping import AXES, SafetyFilter
@@ -260,14 +261,20 @@ def test_force_and_torque_never_exceed_their_limit_nor_change_faster_than_it(row
         before, expires = sent, now + round(0.3 * NS_PER_S)
 
 
-def test_a_wrench_may_end_at_once_and_begins_from_nothing_after_a_stop():
+def test_a_wrench_may_end_at_once_and_grows_from_nothing_after_a_stop():
     made = guard()
     made.check(push((20.0, 0, 0, 0, 0, 0)), NOW)
     later = NOW + NS_PER_S // 100
     assert made.check(Command(later, 0.3, HERE), later).limited == ()
     made.stop(later + 1)
-    after = later + NS_PER_S // 100
-    assert made.check(push((-20.0, 0, 0, 0, 0, 0), after), after).command.wrench[0] == -20.0
+    after = later + 1 + NS_PER_S // 100
+    sent = made.check(push((-20.0, 0, 0, 0, 0, 0), after), after).command.wrench
+    assert sent[0] == pytest.approx(-20.0 * 0.01 / LIMITS.feedforward_rise)
+
+
+def test_where_a_wrench_is_allowed_the_guard_of_an_arm_has_to_know_its_speed():
+    assert guards_for(LIMITS).each[""].needs_twist
+    assert not guards_for(CommandLimits()).each[""].needs_twist
 
 
 @given(
@@ -295,11 +302,32 @@ def test_too_large_a_contact_force_latches_whatever_is_pushed():
 # ---------------------------------------------------------------- a change of control
 
 
-def test_force_and_torque_change_no_faster_than_the_limits_when_control_changes_hands():
+def pushing_handover():
+    """Blends one step axis, a force and a torque, over 0.2 s of 0.1 s steps."""
     spec = replace(STEPS, action_axes=("x",), wrench_axes=("z", "yaw"), action_force=50.0, action_torque=5.0)
-    handover = Handover(spec, HandoverLimits(force=100.0, torque=20.0))
-    pushing, still = np.array([0.0, 1.0, 1.0], np.float32), np.zeros(3, np.float32)
-    assert handover.blend(pushing, led_by_operator=False).tolist() == [0.0, 1.0, 1.0]  # the policy starts as it wants
-    executed = [handover.blend(still, led_by_operator=True)[1:].tolist() for _ in range(6)]
-    assert [row[0] for row in executed] == pytest.approx([0.8, 0.6, 0.4, 0.2, 0.0, 0.0], abs=1e-6)
-    assert [row[1] for row in executed] == pytest.approx([0.6, 0.2, 0.0, 0.0, 0.0, 0.0], abs=1e-6)
+    return Handover(spec, HandoverLimits(rise=2 * spec.control_period))
+
+
+PUSH, STILL = np.array([0.0, 1.0, -1.0], np.float32), np.zeros(3, np.float32)
+
+
+def test_a_push_ends_at_once_when_somebody_takes_over():
+    handover = pushing_handover()
+    assert handover.blend(PUSH, led_by_operator=False).tolist() == PUSH.tolist()  # the policy starts as it wants
+    assert handover.blend(STILL, led_by_operator=True).tolist() == [0.0, 0.0, 0.0]
+    assert not handover.blending
+
+
+def test_a_push_that_both_want_goes_on_and_another_one_grows_from_nothing():
+    handover = pushing_handover()
+    handover.blend(PUSH, led_by_operator=False)
+    assert handover.blend(0.5 * PUSH, led_by_operator=True).tolist() == [0.0, 0.5, -0.5]
+    executed = [handover.blend(-PUSH, led_by_operator=False)[1:].tolist() for _ in range(2)]
+    assert executed == [[-0.5, 0.5], [-1.0, 1.0]]
+
+
+def test_a_policy_whose_push_alternates_has_it_back_soon():
+    handover = pushing_handover()
+    handover.blend(STILL, led_by_operator=True)
+    executed = [handover.blend(sign * PUSH, led_by_operator=False)[1] for sign in (1, -1, 1, -1, 1)]
+    assert executed == pytest.approx([0.5, -1.0, 1.0, -1.0, 1.0])

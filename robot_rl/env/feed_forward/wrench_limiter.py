@@ -29,11 +29,11 @@ class WrenchLimiter:
     def __init__(self, config: CommandLimits) -> None:
         self._largest = {"force": config.max_feedforward_force, "torque": config.max_feedforward_torque}
         self._rise = config.feedforward_rise
-        self.rest()
-
-    def rest(self) -> None:
-        """Begin from nothing, as after a stop."""
         self._before, self._stamp, self._expires = np.zeros(6), -1, -1
+
+    def rest(self, stamp: int) -> None:
+        """Begin from nothing at this time [ns], as after a stop."""
+        self._before, self._stamp = np.zeros(6), max(self._stamp, stamp)
 
     def check(self, wrench: np.ndarray | None) -> None:
         """Check that this arm may be commanded such a wrench.

@@ -157,7 +157,7 @@ def test_with_either_the_safety_node_knows_the_arms_and_keep_out_of_a_simulated_
     config = SafetyNodeConfig(task_file=safety.parameters["task_file"])
     guards = guards_for(config, config.arms, config.task_file, config.arm_limits)
     assert guards.arms == ("left", "right")
-    assert guards.need_twists  # it keeps them apart
+    assert guards.kept_apart
 
 
 def test_with_either_the_longer_steps_of_a_simulated_task_are_let_through(tmp_path):
