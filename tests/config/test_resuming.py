@@ -23,7 +23,7 @@ from robot_rl.errors import ConfigError
 FREE = {
     *("env_steps", "processes", "realtime", "reaction_time", "max_lead_steps", "checkpoint_interval", "calibrations"),
     *("keep_checkpoints", "learners"),
-    "environment.python",
+    *("environment.python", "intervention.enabled"),
     *("encoder.crops", "encoder.shift", "encoder.precision"),
     *(f"evaluation.{field.name}" for field in dataclasses.fields(EvaluationConfig)),
     "reward.truth",
