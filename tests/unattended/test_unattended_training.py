@@ -11,7 +11,8 @@ from robot_rl.cell.robot_place import robot_deployment
 from robot_rl.cli.main import main
 from robot_rl.config.load import load_config
 from robot_rl.data.store.store import EpisodeStore
-from robot_rl.errors import InterruptedRunError
+from robot_rl.errors import ArmStoppedError, InterruptedRunError
+from robot_rl.run.resume import read_training
 from robot_rl.unattended.training import train_unattended
 
 
@@ -61,6 +62,22 @@ def test_an_arm_that_has_stopped_ends_it_with_the_command_that_goes_on_and_a_cal
     assert "the arm is stopped" in done.stderr
     assert f"robot-rl train --robot {file} --unattended --resume --out {path}" in done.stderr.splitlines()[-1]
     assert "the training has ended, and needs a person: the arm is stopped" in called.read_text()
+
+
+@pytest.mark.slow
+@pytest.mark.wall_clock
+def test_an_arm_that_stops_in_the_evaluation_calls_too(tmp_path):
+    def stopping(content):
+        content["arm"]["faults"] = ["reflex@20"]
+        content["cell"].update(scene="none")
+
+    file, path, called = practised_arm(tmp_path, stopping), tmp_path / "run", tmp_path / "called"
+    with pytest.raises(ArmStoppedError, match="the arm is stopped"):
+        trained(
+            file, path, "env_steps=5", "evaluation.episodes=100", resume=False, call=f"sh -c 'echo \"$0\" > {called}'"
+        )
+    assert "the training has ended, and needs a person: the arm is stopped" in called.read_text()
+    assert read_training(path / "checkpoint.pt")["env_steps"] >= 5, "it had learned all steps"
 
 
 @pytest.mark.parametrize(
