@@ -80,9 +80,8 @@ class Handover:
         self._steps += 1
         executed = wanted.copy()
         limited = [self._change(executed, part, self._executed[part], largest) for part, largest in self._moved]
-        for (
-            part
-        ) in self._pushed:  # from what is still wanted of the push so far, and ever faster, as signs may alternate
+        # A push changes from what is still wanted of it, and may change ever faster, as the signs of one may alternate.
+        for part in self._pushed:
             before, aim = self._executed[part], wanted[part]
             kept = np.clip(before @ aim / max(float(before @ before), 1e-12), 0.0, 1.0)
             limited.append(self._change(executed, part, before * np.float32(kept), self._steps * self._rise))

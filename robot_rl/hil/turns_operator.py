@@ -10,7 +10,7 @@ import contextlib
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from robot_rl.console.turns_state import TurnsState, own_name, shown_name
 from robot_rl.env.robot_io import Command, RobotIO, RobotState
@@ -45,6 +45,14 @@ class TurnsIO:
         self.now.stop()
 
 
+class _Open(NamedTuple):
+    """What is open as long as the trainings are."""
+
+    io: TurnsIO
+    board: TurnsState
+    setup: OperatorSetup
+
+
 class TurnsOperator:
     """A person beside several trainings.
 
@@ -57,9 +65,7 @@ class TurnsOperator:
     def __init__(self, options: OperatorOptions, folders: Mapping[str, Path], env_steps: int) -> None:
         self.options, self._folders, self.env_steps = options, dict(folders), env_steps
         self._beside = {task: TaskOperator(self, task) for task in folders}
-        self._io: TurnsIO | None = None
-        self._setup: OperatorSetup | None = None
-        self._board: TurnsState | None = None
+        self._opened: _Open | None = None
 
     def beside(self, task: str) -> TaskOperator:
         """Return the person as the training of a task has them; the training that is opened first is closed last."""
@@ -68,21 +74,20 @@ class TurnsOperator:
     @contextlib.contextmanager
     def opened(self, cell: Workcell) -> Iterator[OperatorSetup]:
         """Open devices and console for the first task; for every other one they are there."""
-        if self._setup is not None and self._board is not None:
-            self._board.join(cell.task.spec)
-            self._setup.person = self._setup.leader(cell.task.spec)
-            yield self._setup
+        if self._opened is not None:
+            self.board.join(cell.task.spec)
+            self.setup.person = self.setup.leader(cell.task.spec)
+            yield self.setup
             return
-        self._io, self._board = TurnsIO(cell.io), TurnsState(cell.task.spec, self.env_steps)
+        io, board = TurnsIO(cell.io), TurnsState(cell.task.spec, self.env_steps)
         stores = {task: folder / "episodes" for task, folder in self._folders.items()}
         logs = {task: folder / OPERATOR_LOG for task, folder in self._folders.items()}
-        first = replace(cell, io=self._io)
-        with open_operator(first, self.options, self._board, store=stores, log=logs) as self._setup:
-            self._setup.on_label = self._label
+        with open_operator(replace(cell, io=io), self.options, board, store=stores, log=logs) as setup:
+            setup.on_label, self._opened = self._label, _Open(io, board, setup)
             try:
-                yield self._setup
+                yield setup
             finally:
-                self._setup = None
+                self._opened = None
 
     def _label(self, shown: str, success: bool) -> None:
         """Pass the label of a recorded episode on to its training."""
@@ -105,9 +110,7 @@ class TurnsOperator:
 
     def give_robot(self, io: RobotIO) -> None:
         """Have commands go to the robot of the task whose turn it is."""
-        if self._io is None:
-            raise StepOrderError("no training is open")
-        self._io.now = io
+        self._open.io.now = io
 
     def serve(self) -> contextlib.AbstractContextManager[None]:
         """Serve the console, with all trainings open."""
@@ -115,25 +118,19 @@ class TurnsOperator:
 
     @property
     def setup(self) -> OperatorSetup:
-        """Devices, supervision and console.
-
-        Raises:
-            StepOrderError: as long as no training is open.
-        """
-        if self._setup is None:
-            raise StepOrderError("no training is open")
-        return self._setup
+        """Devices, supervision and console, while a training is open."""
+        return self._open.setup
 
     @property
     def board(self) -> TurnsState:
-        """What the console shows.
+        """What the console shows, while a training is open."""
+        return self._open.board
 
-        Raises:
-            StepOrderError: as long as no training is open.
-        """
-        if self._board is None:
+    @property
+    def _open(self) -> _Open:
+        if self._opened is None:
             raise StepOrderError("no training is open")
-        return self._board
+        return self._opened
 
     @property
     def io(self) -> RobotIO:

@@ -18,7 +18,7 @@ from robot_rl.cli.parts.command import (
     natural,
     positive,
 )
-from robot_rl.cli.parts.operator_flags import add_operator_flags, add_robot_flag, check_robot_named, operator_options
+from robot_rl.cli.parts.operator_flags import add_operator_flags, add_robot_flag, attending_operator, check_robot_named
 from robot_rl.cli.parts.summary_text import practice_lines
 from robot_rl.env.registry import check_task
 from robot_rl.system.process import one_thread
@@ -97,9 +97,7 @@ def add_command(commands: Any, make: MakeParser) -> None:
 def _practice(arguments: argparse.Namespace) -> Reply:
     from robot_rl.practice.files import PracticeFiles, PracticePlan
 
-    operator = operator_options(arguments)
-    if operator is not None and arguments.unattended:
-        arguments.parser.error("--unattended has nobody there, --console and --teleop a person; leave one out")
+    operator = attending_operator(arguments)
     settings = _settings(arguments)
     if arguments.resume:
         if arguments.task or arguments.reverse or arguments.alone or arguments.unattended or arguments.demos:

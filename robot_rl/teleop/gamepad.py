@@ -64,7 +64,7 @@ class EventStream(Protocol):
         ...
 
     def write(self, etype: int, code: int, value: int) -> None:
-        """Send an event to the device, such as one that starts an effect; raises `OSError` without the right to."""
+        """Send an event to the device, such as one that starts an effect; raises `OSError` when it is unplugged."""
         ...
 
     def close(self) -> None:

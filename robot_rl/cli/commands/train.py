@@ -32,7 +32,7 @@ from robot_rl.cli.parts.command import (
     positive,
     share,
 )
-from robot_rl.cli.parts.operator_flags import add_operator_flags, add_robot_flag, check_robot_named, operator_options
+from robot_rl.cli.parts.operator_flags import add_operator_flags, add_robot_flag, attending_operator, check_robot_named
 from robot_rl.cli.parts.summary_text import summary_lines
 from robot_rl.env.registry import check_task, is_environment
 from robot_rl.errors import ConfigError
@@ -134,9 +134,7 @@ def _train(arguments: argparse.Namespace) -> Reply:
         return Reply([key.row() for key in keys], [key.text() for key in keys])
     from robot_rl.run.directory.run_directory import RunDirectory, default_run_path
 
-    operator = operator_options(arguments)
-    if operator is not None and arguments.unattended:
-        arguments.parser.error("--unattended has nobody there, --console and --teleop a person; leave one out")
+    operator = attending_operator(arguments)
     if arguments.patience is not None and not arguments.unattended:
         arguments.parser.error("--patience needs --unattended")
     check_lineage_flags(arguments)

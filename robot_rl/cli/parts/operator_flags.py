@@ -115,6 +115,14 @@ def operator_options(arguments: argparse.Namespace) -> OperatorOptions | None:
     )
 
 
+def attending_operator(arguments: argparse.Namespace) -> OperatorOptions | None:
+    """Return `operator_options` of a command that has `--unattended`, too, and refuse both together."""
+    operator = operator_options(arguments)
+    if operator is not None and arguments.unattended:
+        arguments.parser.error("--unattended has nobody there, --console and --teleop a person; leave one out")
+    return operator
+
+
 class _TlsAction(argparse.Action):
     """`--tls` alone means a certificate of the console's own, with two files the user's."""
 
