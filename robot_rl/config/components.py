@@ -69,9 +69,9 @@ class SACConfig(Section):
         default_factory={0: 1.0, 1000: 0.2, 8000: 0.03}.copy
     )
     """Weight of imitating what counts as a demonstration, beside what critics expect; 0: none."""
-    imitated: Annotated[Literal["demonstrated", "better"], FORKABLE] = "demonstrated"
-    """What is imitated: `demonstrated`, all of that; `better`, actions of which critics expect no less than of the
-    policy's, which leaves out corrections that did harm, and more at first, when critics know little."""
+    imitated: Annotated[Literal["demonstrated", "helpful", "better"], FORKABLE] = "demonstrated"
+    """What is imitated: `demonstrated`, all of that; `helpful`, all but corrections of which critics expect less than
+    of the policy's action; `better`, neither these nor such demonstrations, many at first, as critics know little."""
     clamp_targets: Annotated[bool, FORKABLE] = True
     """Clamp critic targets to the return range that the task or environment declares."""
     goal_weight: Annotated[float, Field(ge=0)] = 0.1

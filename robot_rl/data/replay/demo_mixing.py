@@ -107,7 +107,7 @@ class DemoMixer:
         if self.hindsight is not None and len(rows := np.flatnonzero(flat >= first_derived)):
             _put(mixed, rows, self.hindsight.gather(flat[rows] - first_derived, self._discount))
         if self._marked:
-            mixed = mixed._replace(demonstrated=self._demonstrated(flat))
+            mixed = mixed._replace(demonstrated=self._demonstrated(flat), corrected=self._corrected(flat))
         return Sample._make(a if a is None else a.reshape(minibatches, total, *a.shape[1:]) for a in mixed)
 
     def _demonstrated(self, ranks: np.ndarray) -> np.ndarray:
@@ -118,6 +118,11 @@ class DemoMixer:
             given = ranks < demos
             counts[given] = self.demos.operator_steps_to_success(ranks[given]) >= 0
         return counts.astype(np.float32)
+
+    def _corrected(self, ranks: np.ndarray) -> np.ndarray:
+        """Return 1 where rows are corrections on the demonstration side, else 0."""
+        demos = len(self.demos)
+        return ((ranks >= demos) & (ranks < demos + self.online.operator_count)).astype(np.float32)
 
     def _trusted(self, ranks: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         """Return the ranks with operator's steps that do not count as demonstrations replaced.

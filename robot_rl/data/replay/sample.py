@@ -27,6 +27,7 @@ class Sample(NamedTuple):
         following: As `observation`, at step t + 1. None with `simulated`.
         demonstrated: 1 where the row counts as a demonstration, also a correction, else 0, (...). None if rows are not
             marked.
+        corrected: 1 where it is a correction that counts as a demonstration, else 0, (...). None with `demonstrated`.
     """
 
     observation: np.ndarray
@@ -40,3 +41,4 @@ class Sample(NamedTuple):
     simulated: np.ndarray | None = None
     following: np.ndarray | None = None
     demonstrated: np.ndarray | None = None
+    corrected: np.ndarray | None = None

@@ -27,6 +27,7 @@ class Batch(NamedTuple):
             known. Windows of such steps have one step.
         following: State after step t, shape (N, B, state); None with `simulated`.
         demonstrated: 1 where the row counts as a demonstration, also a correction, else 0, shape (N, B); None: unknown.
+        corrected: 1 where it is such a correction, else 0, shape (N, B); None with `demonstrated`.
     """
 
     observation: Tensor
@@ -40,6 +41,7 @@ class Batch(NamedTuple):
     simulated: Tensor | None = None
     following: Tensor | None = None
     demonstrated: Tensor | None = None
+    corrected: Tensor | None = None
 
     def minibatch(self, n: int) -> Batch:
         """Return the n-th minibatch, without the leading N."""

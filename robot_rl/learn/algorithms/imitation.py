@@ -27,7 +27,7 @@ class Imitation:
         weight: w, of both terms.
         return_range: Smallest and largest return; None: not known.
         policy: What imitates.
-        only_better: Whether actions of which critics expect less than of the policy's are left out.
+        rule: What is left out where critics expect less of it than of the policy's actions, as `sac.imitated`.
     """
 
     def __init__(
@@ -36,10 +36,10 @@ class Imitation:
         return_range: tuple[float, float] | None,
         policy: Policy,
         *,
-        only_better: bool = False,
+        rule: str = "demonstrated",
     ) -> None:
         self._weight, self._ranks, self._continuous = weight, policy.ranks, policy.continuous_size
-        self._only_better = only_better
+        self._rule = rule
         self._range = None if return_range is None else return_range[1] - return_range[0]
 
     def of_actions(self, actions: Tensor, values: Tensor, batch: Batch, expected: Callable[[Tensor], Tensor]) -> Tensor:
@@ -48,8 +48,8 @@ class Imitation:
         The mean over what the policy draws is the square of its bias plus its variance: so noise becomes small, too,
         where the way is known, and what is played while it imitates succeeds often enough for critics to learn from.
 
-        With `only_better` what critics expect less of than of the policy is left out, such as corrections that did harm
-        (the Q-filter of Nair et al. 2018, Overcoming exploration in reinforcement learning with demonstrations).
+        With `better` what critics expect less of than of the policy is left out (the Q-filter of Nair et al. 2018,
+        Overcoming exploration in reinforcement learning with demonstrations), with `helpful` corrections alone are.
 
         Args:
             actions: a, drawn from the policy, shape (B, n).
@@ -60,9 +60,12 @@ class Imitation:
         if batch.demonstrated is None:
             return actions.new_zeros(())
         done, counts = batch.action[:, : self._continuous], batch.demonstrated
-        if self._only_better:
+        if self._rule != "demonstrated":
             with torch.no_grad():
-                counts = counts * (expected(done).mean(0) >= values.mean(0))
+                kept = expected(done).mean(0) >= values.mean(0)
+                if self._rule == "helpful" and batch.corrected is not None:
+                    kept = kept | (batch.corrected == 0)
+                counts = counts * kept
         return self._weight * self._size(values) * losses.imitation_loss(actions, done, counts, self._ranks)
 
     def of_choices(self, values: Tensor, made: Tensor, batch: Batch) -> Tensor:
@@ -83,4 +86,4 @@ def make_imitation(
     if config.imitation == 0.0:
         return None
     weight = scheduled.follow("imitation", config.imitation)
-    return Imitation(weight, return_range, policy, only_better=config.imitated == "better")
+    return Imitation(weight, return_range, policy, rule=config.imitated)

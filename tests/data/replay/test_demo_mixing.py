@@ -103,6 +103,8 @@ def test_rows_of_the_demonstration_side_are_marked_but_for_demonstrations_that_f
     steps = sample.observation[:, :32, 0]
     assert np.array_equal(sample.demonstrated[:, :32], (steps < 1000) | (steps >= 5000))
     assert not sample.demonstrated[:, 32:].any()
+    assert np.array_equal(sample.corrected[:, :32], steps >= 5000)
+    assert not sample.corrected[:, 32:].any()
     nobody_knows = buffer(episode(1, 10, sources=[S] * 10, end="truncated"))
     assert mixer(nobody_knows, online()).sample(5, np.random.default_rng(0)).demonstrated[:, :32].all()
 

@@ -19,6 +19,7 @@ BATCH = Batch(
     discount=torch.zeros(2),
     next_observation=torch.zeros(2, 2),
     demonstrated=torch.tensor([1.0, 0.0]),
+    corrected=torch.zeros(2),
 )
 VALUES = torch.tensor([[4.0, -2.0], [0.0, 2.0]])  # |Q| is 2 in the mean
 
@@ -35,15 +36,22 @@ def test_actions_are_held_to_what_was_demonstrated_in_units_of_the_return(return
 
 def test_what_critics_expect_less_of_than_of_the_policy_may_be_left_out():
     batch = BATCH._replace(demonstrated=torch.ones(2))
+    corrected = batch._replace(corrected=torch.ones(2))
     actions = DONE[:, :2] + torch.tensor([[0.2, 0.4], [0.0, 1.0]])
 
     def expected(done):
         torch.testing.assert_close(done, DONE[:, :2])
         return VALUES + torch.tensor([-0.01, 0.01])
 
-    for only_better, distance in ((False, (0.04 + 0.16 + 1.0) / 2), (True, 1.0)):
-        imitation = Imitation(3.0, (0.0, 1.0), POLICY, only_better=only_better)
-        assert imitation.of_actions(actions, VALUES, batch, expected) == pytest.approx(3.0 * distance)
+    both, second = (0.04 + 0.16 + 1.0) / 2, 1.0
+    for rule, shown, distance in (
+        ("demonstrated", corrected, both),
+        ("helpful", batch, both),
+        ("helpful", corrected, second),
+        ("better", batch, second),
+    ):
+        imitation = Imitation(3.0, (0.0, 1.0), POLICY, rule=rule)
+        assert imitation.of_actions(actions, VALUES, shown, expected) == pytest.approx(3.0 * distance)
 
 
 @pytest.mark.parametrize(("return_range", "size"), [((0.0, 1.0), 1.0), ((0.0, 10.0), 10.0), (None, 4.0)])
