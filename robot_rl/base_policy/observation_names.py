@@ -64,6 +64,15 @@ class ObservationNames:
             return self.ours[parts[0]]
         return (sum(int(np.prod(self.ours[key])) for key in parts),)
 
+    def of_history(self, observations: Sequence[Observation]) -> dict[str, np.ndarray]:
+        """Return vectors of all these observations, oldest first, shape (k, n), and the pictures of the newest."""
+        rows = [self.of(observation) for observation in observations]
+        given = dict(rows[-1])
+        for theirs, parts in self._parts.items():
+            if not parts[0].startswith(IMAGE_PREFIX):
+                given[theirs] = np.stack([row[theirs] for row in rows])
+        return given
+
     def of(self, observation: Observation) -> dict[str, np.ndarray]:
         """Return an observation under their names; pictures are uint8 (height, width, 3), vectors float32."""
         given = {}

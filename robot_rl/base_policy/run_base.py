@@ -82,6 +82,27 @@ def check_base(base: RunBase | None, checkpoint: Mapping[str, Any]) -> None:
         )
 
 
+def kept_base(config: TrainConfig, run: Path | None) -> dict[str, Any] | None:
+    """Return what the file of a base says, that of the run or else of the configuration; None where there is none.
+
+    Raises:
+        CheckpointError: if it cannot be read, or is of a base of another kind.
+    """
+    kind = config.base.kind
+    if kind == "none":
+        return None
+    if run is not None and (run / BASE_FILE).exists():
+        return read_base(run / BASE_FILE, kind)
+    path = Path(config.base.path)
+    return read_base(path, kind) if config.base.path and path.is_file() else None
+
+
+def base_setup(config: TrainConfig, env: Environment, kept: Mapping[str, Any] | None) -> BaseSetup:
+    """Return the inputs of the base of a configuration, and of what its file says."""
+    state = None if kept is None else kept["state"]
+    return BaseSetup(config.base.path, env.environment_spec, env.observation_specs, config, state)
+
+
 @contextlib.contextmanager
 def open_base(config: TrainConfig, env: Environment, run: Path | None) -> Iterator[RunBase | None]:
     """Open the base of a run, from its own file where it has one; None if it has no base.
@@ -95,13 +116,8 @@ def open_base(config: TrainConfig, env: Environment, run: Path | None) -> Iterat
         CheckpointError: if the base is not the one that the run began with.
         RobotRLError: as `make_base`.
     """
-    kind, kept = config.base.kind, None
-    if kind != "none" and run is not None and (run / BASE_FILE).exists():
-        kept = read_base(run / BASE_FILE, kind)
-    elif kind != "none" and config.base.path and Path(config.base.path).is_file():
-        kept = read_base(Path(config.base.path), kind)
-    state = None if kept is None else kept["state"]
-    setup = BaseSetup(config.base.path, env.environment_spec, env.observation_specs, config, state)
+    kind, kept = config.base.kind, kept_base(config, run)
+    setup = base_setup(config, env, kept)
     with open_player(setup) as player:
         if player is not None and kept is not None and player.base.identity != kept["identity"]:
             raise CheckpointError(

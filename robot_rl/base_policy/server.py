@@ -31,7 +31,8 @@ MAX_MESSAGE = 1 << 26
 class ServerPolicy(BasePolicy):
     """A policy server.
 
-    Its facts may say `control_period` [s], `action_horizon` and `action_dim`; what they say has to fit the task.
+    Its facts may say `control_period` [s], `action_horizon` and `action_dim`; what they say has to fit the task. One of
+    ours says more, see `serving.py`.
 
     Args:
         setup: Its path is the address, `ws://HOST:PORT`. `base.names` maps observations; without it the server gets
@@ -47,20 +48,24 @@ class ServerPolicy(BasePolicy):
             raise BasePolicyError(f"base {setup.name}: its address is ws://HOST:PORT or wss://HOST:PORT")
         task, config = setup.task, setup.config.base
         self.name, self._address, self._prompt = setup.name, setup.path, task.instruction
-        usual = {key: (key,) for key in setup.observations}
-        self._names = ObservationNames(config.names, usual, setup.observations, setup.name)
         self._connection: ClientConnection | None = None
         self._opened = contextlib.ExitStack()
         facts = self._connect()
         self._facts = hashlib.sha256(openpi_messages.pack(facts)).hexdigest()[:16]
+        observed = _shapes(facts.get("observations"))
+        usual = {key: (key,) for key in setup.observations if observed is None or key in observed}
+        self._names = ObservationNames(config.names, usual, setup.observations, setup.name)
+        self._seeds = bool(facts.get("episode_seeds"))
+        self._begins: dict[str, int] = {}
         self.spec = BaseSpec(
-            observations=self._names.ours,
+            observations=self._names.ours if observed is None or config.names else observed,
             action_size=_number(facts, "action_dim", task.action_size),
-            grippers=task.grippers,
+            grippers=_number(facts, "grippers", task.grippers, least=0),
             period=float(facts.get("control_period", task.control_period)),
             horizon=_number(facts, "action_horizon", config.horizon),
+            history=_number(facts, "observation_history", 1),
             ahead=True,
-            arms=task.arms,
+            arms=tuple(map(str, facts.get("arms", task.arms))),
         )
 
     @property
@@ -68,15 +73,21 @@ class ServerPolicy(BasePolicy):
         """A hash of the facts that the server sends; a server of constant facts cannot be told from another one."""
         return f"server with facts {self._facts}"
 
+    def begin(self, seed: int, environment: object) -> None:
+        """Start an episode, of which a server that draws from seeds is told with the first request."""
+        del environment
+        self._begins = {"seed": seed} if self._seeds else {}
+
     def plan(self, history: Sequence[Stamped]) -> ActionChunk:
         """Ask the server, which is connected to again if the connection ended since the last plan.
 
         Raises:
             BasePolicyError: if it is gone, does not answer in time, or answers what is no chunk.
         """
-        newest = history[-1]
-        request = openpi_messages.pack({**self._names.of(newest.observation), "prompt": self._prompt})
-        reply = self._ask(request)
+        newest, observations = history[-1], [one.observation for one in history]
+        seen = self._names.of(observations[-1]) if self.spec.history == 1 else self._names.of_history(observations)
+        reply = self._ask(openpi_messages.pack({**seen, **self._begins, "prompt": self._prompt}))
+        self._begins = {}
         if isinstance(reply, str):
             last = reply.strip().splitlines()[-1:] or ["nothing"]
             raise BasePolicyError(f"base {self.name} answered an error: {last[0][:300]}")
@@ -142,8 +153,21 @@ class ServerPolicy(BasePolicy):
         return facts
 
 
-def _number(facts: Mapping[str, Any], name: str, otherwise: int) -> int:
+def _number(facts: Mapping[str, Any], name: str, otherwise: int, least: int = 1) -> int:
     value = facts.get(name, otherwise)
-    if not isinstance(value, int) or value < 1:
-        raise BasePolicyError(f"the policy server says {name}={value!r:.50}; expected a positive number")
+    if not isinstance(value, int) or value < least:
+        expected = "a positive number" if least else "a number from 0 on"
+        raise BasePolicyError(f"the policy server says {name}={value!r:.50}; expected {expected}")
     return value
+
+
+def _shapes(said: object) -> dict[str, tuple[int, ...]] | None:
+    """Return the shapes of what a server observes; None if it does not say."""
+    if said is None:
+        return None
+    try:
+        return {str(key): tuple(map(int, shape)) for key, shape in dict(said).items()}  # type: ignore[call-overload]
+    except (TypeError, ValueError):
+        raise BasePolicyError(
+            f"the policy server says observations={said!r:.80}; expected a shape for each name"
+        ) from None

@@ -1,9 +1,11 @@
 """`robot-rl base`, as a user calls it."""
 
 import json
+import re
+import signal
 
 import pytest
-from running import one_thread
+from running import one_thread, start
 
 from robot_rl.cli.commands.base import base_settings
 from robot_rl.cli.main import main
@@ -58,6 +60,16 @@ def test_what_cannot_be_done_is_said_in_one_line(trained, capsys):
         ("train", "reach", "--kind", "scripted", "--demos", str(folder / "demos"), "--out", str(folder / "x.pt")): (
             "scripted is not trained from demonstrations"
         ),
+        ("serve", "reach", "--base", "chunk"): "is not trained yet; `robot-rl base train` makes the file of one",
+        ("serve", "reach", "--base", "scripted"): "there is no operator who could be asked here; choose another base",
+        (
+            "serve",
+            "reach",
+            "--base",
+            f"chunk:{base}",
+            "--host",
+            "no.such.host.invalid",
+        ): "choose another --host or --port",
         ("train", "reach", "--demos", str(folder / "gone"), "--out", str(folder / "x.pt")): "neither an episode store",
     }
     for call, said in refused.items():
@@ -65,6 +77,27 @@ def test_what_cannot_be_done_is_said_in_one_line(trained, capsys):
         error = capsys.readouterr().err
         assert said in error
         assert error.strip().splitlines()[-1].startswith("robot-rl: ")
+
+
+def test_a_base_that_is_served_acts_as_it_does_here_until_ctrl_c(trained, capsys):
+    base = f"chunk:{trained[0] / 'base.pt'}"
+    serving = start("base", "serve", "reach", "--base", base, "--port", "0", "--json")
+    try:
+        (address,) = re.findall(r"is served on (ws://127\.0\.0\.1:\d+); Ctrl-C ends it", serving.stderr.readline())
+        results, identities = [], []
+        for one in (base, f"server:{address}"):
+            call = ["base", "eval", "reach", "--base", one, "--episodes", "2", "--seed", "100", "--json"]
+            assert main(call) == 0
+            answer = json.loads(capsys.readouterr().out)
+            identities.append(answer.pop("identity"))
+            results.append({key: value for key, value in answer.items() if key not in ("name", "wall_s", "timing")})
+        assert results[0] == results[1]
+    finally:
+        serving.send_signal(signal.SIGINT)
+        out, err = serving.communicate(timeout=60)
+    answer = json.loads(out)
+    assert (serving.returncode, answer["identity"]) == (0, identities[0]), err
+    assert answer["plans"] > 2
 
 
 def test_the_scripted_operator_is_evaluated_and_may_be_too_bad(capsys):

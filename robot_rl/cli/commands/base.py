@@ -1,4 +1,4 @@
-"""`robot-rl base`: train a base policy by itself, and evaluate one alone; and `--base` of `robot-rl train`."""
+"""`robot-rl base`: train a base policy by itself, evaluate or serve one; and `--base` of `robot-rl train`."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def base_settings(base: str | None) -> list[str]:
 
 def add_base_commands(commands: Any, make: MakeParser) -> None:
     """Add `robot-rl base`."""
-    text = "a base policy, which a training corrects: train one from demonstrations, evaluate one alone"
+    text = "a base policy, which a training corrects: train one from demonstrations, evaluate or serve one"
     group = add_group(commands, "base", text, page=_PAGE)
     train = make(
         group,
@@ -69,6 +69,21 @@ def add_base_commands(commands: Any, make: MakeParser) -> None:
         "--min-success", type=share, default=0.0, metavar="RATE", help="exit with 1 if the success rate is below this"
     )
 
+    serve = make(
+        group,
+        "serve",
+        _serve,
+        "serve a base to runs on other machines: --base server:ws://HOST:PORT",
+        example="robot-rl base serve peg_insert --base chunk:base.pt --host 0.0.0.0",
+        page=_PAGE,
+    )
+    _shared(serve)
+    serve.add_argument("--base", required=True, metavar="KIND[:PATH]", help="the base, e.g. chunk:base.pt")
+    serve.add_argument(
+        "--host", default="127.0.0.1", help="where to listen; 0.0.0.0: on every network (default: this machine alone)"
+    )
+    serve.add_argument("--port", type=natural, default=8000, metavar="N", help="0: any that is free (default: 8000)")
+
 
 def _shared(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("task", metavar="TASK", help="name of the task; `robot-rl tasks` lists them")
@@ -103,3 +118,11 @@ def _evaluate(arguments: argparse.Namespace) -> Reply:
     filmed = arguments.video is None or answer["video"] is not None
     code = exit_code(answer["success_rate"], arguments.min_success) if filmed else 1
     return Reply(answer, summary_lines(answer), code)
+
+
+def _serve(arguments: argparse.Namespace) -> Reply:
+    config = _config(arguments, arguments.base)
+    from robot_rl.run.base.serve_base import serve_base
+
+    answer = serve_base(config, arguments.host, arguments.port)
+    return Reply(answer, flat_lines(answer))

@@ -1,0 +1,143 @@
+"""A base behind our own websocket: it plans there as it does here, and says in one line what it cannot use."""
+
+import threading
+from contextlib import closing
+
+import numpy as np
+import pytest
+from base_policy_contract import TASK, BasePolicyContract, demonstrations, history, setup_of
+from policy_server import PolicyServer
+from websockets.sync.client import connect
+
+from robot_rl.base_policy.contract import checked_chunk, make_base
+from robot_rl.base_policy.openpi_messages import pack, unpack
+from robot_rl.base_policy.serving import BaseServer, history_of
+from robot_rl.errors import BasePolicyError
+
+HERE = "127.0.0.1"
+
+
+@pytest.fixture(scope="module")
+def cloned():
+    """A trained base of two observations and four actions."""
+    base = make_base(setup_of("chunk"))
+    base.train(demonstrations(), lambda done, total, logs: None)
+    return base
+
+
+@pytest.fixture
+def server(cloned):
+    made = BaseServer(lambda: cloned, HERE, 0, lambda line: None)
+    thread = threading.Thread(target=made.serve)
+    thread.start()
+    yield made
+    made.stop()
+    thread.join()
+
+
+@pytest.fixture
+def setup(server):
+    return setup_of("server", server.address)
+
+
+@pytest.fixture
+def base(setup):
+    with closing(make_base(setup)) as made:
+        yield made
+
+
+class TestServedBase(BasePolicyContract):
+    @pytest.fixture
+    def setup(self, setup):
+        return setup
+
+    @pytest.fixture
+    def base(self, base):
+        return base
+
+
+def test_it_plans_as_it_does_here(cloned, base):
+    assert (base.spec.horizon, base.spec.history) == (cloned.spec.horizon, cloned.spec.history)
+    assert base.spec.observations == cloned.spec.observations
+    for length in (1, 2):
+        there, here = (one.begin(3, None) or one.plan(history(length)) for one in (base, cloned))
+        np.testing.assert_array_equal(there.actions, checked_chunk(here, cloned).actions)
+        np.testing.assert_array_equal(there.stamps, here.stamps)
+
+
+def test_a_client_of_others_sends_one_observation_and_gets_a_chunk(server, cloned):
+    newest = {key: np.asarray(value, np.float64) for key, value in history(1)[0].observation.items()}
+    with connect(server.address) as connection:
+        facts = unpack(connection.recv())
+        assert (facts["action_dim"], facts["action_horizon"], facts["identity"]) == (3, 4, cloned.identity)
+        connection.send(pack({**newest, "prompt": TASK.instruction, "images/of_no_use": np.zeros((2, 2, 3), np.uint8)}))
+        assert unpack(connection.recv())["actions"].shape == (4, 3)
+    assert server.plans == 1
+
+
+def test_what_cannot_be_used_is_answered_by_a_line_and_the_connection_stays(server):
+    good = {key: np.asarray(value) for key, value in history(1)[0].observation.items()}
+    refused = {
+        "a request was a str; expected a map of observations": "hello",
+        "observes state/way, state/width, and state/width did not come": {"state/way": good["state/way"]},
+        r"expects state/way as numbers of shape (2,), or up to 2 of these, oldest first, got float64 of shape (3, 2)": {
+            **good,
+            "state/way": np.zeros((3, 2)),
+        },
+        "expects state/way as numbers": {**good, "state/way": "left"},
+        "histories of different lengths: [1, 2]": {**good, "state/way": np.zeros((2, 2))},
+        "seed=-1 of a request; expected a number from 0 on": {**good, "seed": -1},
+    }
+    with connect(server.address) as connection:
+        connection.recv()
+        for said, request in refused.items():
+            connection.send(pack(request))
+            answer = connection.recv()
+            assert said in answer
+            assert "\n" not in answer
+        connection.send(b"\xc1")
+        assert "no msgpack" in connection.recv()
+        connection.send(pack(good))
+        assert unpack(connection.recv())["actions"].shape == (4, 3)
+
+
+def test_pictures_are_of_the_newest_observation_alone(cloned):
+    class Seeing:
+        name = "seeing"
+        spec = cloned.spec.__class__({"images/front": (2, 2, 3), "state/way": (2,)}, 3, 1, 0.1, 4, history=2)
+
+    way, picture = np.arange(4.0).reshape(2, 2), np.arange(12, dtype=np.uint8).reshape(2, 2, 3)
+    first, second = history_of({"images/front": picture, "state/way": way}, Seeing())
+    assert second.stamp - first.stamp == 100_000_000
+    np.testing.assert_array_equal(second.observation["images/front"], picture)
+    np.testing.assert_array_equal(np.stack([one.observation["state/way"] for one in (first, second)]), way)
+    with pytest.raises(BasePolicyError, match=r"expects images/front as numbers of shape \(2, 2, 3\), got uint8"):
+        history_of({"images/front": np.stack([picture, picture]), "state/way": way}, Seeing())
+
+
+def test_an_address_that_is_taken_is_refused(server, cloned):
+    port = int(server.address.rpartition(":")[2])
+    with pytest.raises(BasePolicyError, match=f"cannot listen on {HERE}, port {port}: .*; choose another --host or"):
+        BaseServer(lambda: cloned, HERE, port, lambda line: None)
+    with pytest.raises(BasePolicyError, match="port 70000"):
+        BaseServer(lambda: cloned, HERE, 70000, lambda line: None)
+
+
+@pytest.mark.parametrize(
+    ("facts", "said"),
+    [
+        ({"observations": ["state/way"]}, r"says observations=\['state/way'\]; expected a shape for each name"),
+        ({"observations": {"state/way": [5]}}, r"its state/way has shape \(5,\), that of line \(2,\)"),
+        ({"observations": {"state/grip": [1]}}, "it needs state/grip, and line has state/way, state/width"),
+        ({"arms": ["left", "right"]}, "it moves the arms left, right, and line has one arm"),
+        ({"grippers": -1}, "grippers=-1; expected a number from 0 on"),
+        ({"observation_history": 0}, "observation_history=0; expected a positive number"),
+    ],
+)
+def test_facts_that_do_not_fit_the_task_are_refused(facts, said):
+    other = PolicyServer(facts=facts)
+    try:
+        with pytest.raises(BasePolicyError, match=said):
+            make_base(setup_of("server", other.address))
+    finally:
+        other.stop()
