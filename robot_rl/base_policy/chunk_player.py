@@ -22,7 +22,8 @@ class ChunkPlayer:
 
     A chunk is asked for anew when `base.replan` of its steps are over, when it is used up, and after somebody else was
     in control. The action of a chunk is chosen by time: a chunk that comes late is joined at the step that is due now.
-    A new chunk fades in over `base.blend` steps. While there is none, nothing is proposed, and the arm has to hold.
+    A new chunk fades in over `base.blend` steps, also from rest. While there is none, nothing is proposed, and the arm
+    has to hold: it stops at once, since how the chunk would have gone on is not known.
 
     Args:
         base: The base.
@@ -41,6 +42,7 @@ class ChunkPlayer:
         self._chunk: ActionChunk | None = None
         self._previous: ActionChunk | None = None  # the one before, out of which the chunk fades in
         self._faded = 0
+        self._rested = False  # until the chunk came
         self._asked = 0  # steps since the last request
         self.holding = False
 
@@ -97,7 +99,7 @@ class ChunkPlayer:
         chunk = self._planner.poll()
         if chunk is None:
             return
-        self._previous, self._chunk, self._faded = self._chunk, chunk, 0
+        self._previous, self._chunk, self._faded, self._rested = self._chunk, chunk, 0, self.holding
 
     def _propose(self, stamp: int) -> np.ndarray:
         action = self._at(self._chunk, stamp)
@@ -105,7 +107,7 @@ class ChunkPlayer:
         size = self.base.spec.action_size
         if action is None:
             return np.zeros(size, np.float32)
-        before = self._at(self._previous, stamp)
+        before = np.zeros(size, np.float32) if self._rested else self._at(self._previous, stamp)
         self._faded += 1
         if before is None or self._faded > self._blend:
             return action

@@ -102,6 +102,17 @@ def test_a_new_chunk_fades_in_but_for_a_gripper():
     assert gripper.observe(stamp(3), {})[1] == 0.0, "a whole action of the gripper"
 
 
+def test_a_chunk_that_ends_a_hold_fades_in_from_rest():
+    made = player(Tagged(horizon=6), delay=4, replan=6, blend=3)
+    rows = [made.begin(3, None, stamp(0), {})]
+    rows += [made.observe(stamp(step), {}) for step in range(1, 10)]
+    due = [round(100 * float(row[1]), 3) for row in rows]
+    # The first comes at step 4, and has two steps left. The second is asked for at step 6, and comes at 10.
+    assert due == [0, 0, 0, 0, 4 / 4, 5 * 2 / 4, 0, 0, 0, 0]
+    quick = player(Tagged(horizon=6), blend=3, replan=6)
+    assert play(quick, 3) == [[0, 0], [0, 1], [0, 2]], "nothing was held before"
+
+
 def test_it_gives_the_base_as_many_observations_as_it_wants():
     base = Tagged(history=3)
     play(player(base), 7)
