@@ -35,6 +35,7 @@ from robot_rl.config.field_types import (
 )
 from robot_rl.config.operator_profile import InterventionConfig
 from robot_rl.config.randomization import RandomizationConfig, WorldConfig
+from robot_rl.config.reward.reward_config import RewardConfig
 from robot_rl.config.schedule import Count, Rate, Scheduled, held_at
 
 
@@ -187,96 +188,6 @@ class ReplayConfig(Section):
     """With `dynamics_gap`: how strongly values are held down where the gap is large, in ranges of returns."""
     history: Annotated[tuple[NonNegative, ...], WithGuest((0,)), WithNoise(tuple(range(8)))] = (0, 1)
     """Ages [steps] of the observations stacked for the networks; before the first one, the first is repeated."""
-
-
-@dataclass(frozen=True, config=STRICT)
-class BudgetConfig:
-    """Limits of one run of the labeller, which stops before it would exceed one; 0 sets no limit."""
-
-    calls: NonNegative = 0
-    """Requests to the server, repeated ones included."""
-    tokens: NonNegative = 0
-    """Tokens of prompts and replies together."""
-    money: NonNegativeReal = 0.0
-    """In the currency of the prices."""
-    seconds: NonNegativeReal = 0.0
-    """Wall time [s]."""
-
-
-@dataclass(frozen=True, config=STRICT)
-class ShapingConfig:
-    """Rewards shaped by progress, R + gamma Phi(s') - Phi(s) (Ng 1999), which leaves the optimal policy as it is."""
-
-    head: Annotated[
-        str, Resumable("to another file of the same content", lambda old, new: bool(old.head and new.head))
-    ] = ""
-    """File of a progress head, from `robot-rl label train --kind progress`, with the verdict of `robot-rl label report`
-    beside it. Empty: rewards are not shaped."""
-    scale: PositiveReal = 1.0
-    """Phi of a task that looks done, in units of the reward; a success is worth 1. Phi is this times the progress."""
-
-
-_CLASSIFIER_FILE = "of a classifier, to another file of the same content"
-
-
-@dataclass(frozen=True, config=STRICT)
-class PreferencesConfig:
-    """For `kind=preferences`: a reward is learned from answers about pairs while the run goes on (Wang 2024)."""
-
-    episodes: Positive = 5
-    """Online episodes from one session of queries to the next."""
-    pairs: Positive = 40
-    """Pairs of a session, each queried in both orders."""
-    candidates: Positive = 10
-    """Pairs drawn at random for each pair that is queried: those are taken about which the members of the ensemble
-    disagree most (Lee 2021). 1: as they are drawn."""
-    features: Literal["state", "frames"] = "state"
-    """What of a moment decides its reward: proprioception and the task's estimates, or the frame as the bundled encoder
-    sees it."""
-    updates: Positive = 2000
-    """Gradient steps of each fit."""
-
-
-@dataclass(frozen=True, config=STRICT)
-class RewardConfig:
-    """The source of success and reward, while training and in evaluation."""
-
-    kind: Literal["task", "classifier", "labels", "preferences"] = "task"
-    """`task`: the task itself, which in simulation knows the truth. `classifier`: frames, at every step; see
-    `robot-rl classifier`. `labels`: a label of the whole episode, which comes after its end; see `robot-rl label`.
-    `preferences`: a reward of each step, learned from labels of pairs while the run goes on; see `preferences`."""
-    path: Annotated[str, Resumable(_CLASSIFIER_FILE, lambda old, new: old.kind == "classifier")] = ""
-    """`classifier`: its file, from `robot-rl classifier train`. Otherwise a store, or a run, with labels of the same
-    labeller, calibrated and validated there."""
-    labels: str = "success"
-    """`labels`, `preferences`: name of these labels. The labeller has the settings with which they were made."""
-    truth: Annotated[str, RESUMABLE] = ""
-    """`labels`, `preferences`: CSV file of `episode_id,success` by a person who looked at episodes of that store; it
-    counts instead of the recorded outcomes when the labels are judged, as for `label report --truth`."""
-    unlabelled: Literal["masked", "failure"] = "masked"
-    """`labels`: how the end of an episode counts that has no label (yet). `masked`: nothing is learned from its last
-    step. `failure`: it was no success, until there is a label."""
-    episode_steps: NonNegative = 0
-    """`labels`, `preferences`: step limit of labelled episodes, which no success ends: half as many again as a
-    demonstration takes leaves time to succeed, and the robot does not wait for long. 0: the limit of the task, which
-    none exceeds."""
-    find_onset: bool = False
-    """`labels`: find by bisection since when an episode has been a success: log2(steps) queries more. It is then
-    learned as if it had ended there, and not at the step limit."""
-    allow_uncalibrated: bool = False
-    """`labels`, `preferences`: accept labels that are unfit for it, or not shown to be fit. The run records it."""
-    budget: Annotated[BudgetConfig, RESUMABLE] = Field(default_factory=BudgetConfig)
-    """`labels`, `preferences`: limits of labelling while the run lasts, anew after each resuming."""
-    preferences: PreferencesConfig = Field(default_factory=PreferencesConfig)
-    """`preferences`: how many pairs, when, and what is learned from them."""
-    shaping: ShapingConfig = Field(default_factory=ShapingConfig)
-    """With any kind: a reward for progress while learning."""
-    allow_unfit: bool = False
-    """Accept a classifier that `robot-rl classifier report` found unfit to end episodes, or a head of `shaping` that
-    `robot-rl label report` found unfit to shape rewards, or one without a report. The run records it."""
-    overrule_s: Annotated[float, Field(ge=0, le=30)] = 2.0
-    """With an operator beside the training: time in which the operator can overrule a success that only the classifier
-    saw, before it counts [s]."""
 
 
 @dataclass(frozen=True, config=STRICT)

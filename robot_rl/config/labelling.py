@@ -7,8 +7,8 @@ from typing import Annotated, Literal
 from pydantic import Field
 from pydantic.dataclasses import dataclass
 
-from robot_rl.config.components import BudgetConfig
 from robot_rl.config.field_types import STRICT, Fraction, NonNegative, NonNegativeReal, Positive, PositiveReal
+from robot_rl.config.reward.reward_config import BudgetConfig
 
 
 @dataclass(frozen=True, config=STRICT)

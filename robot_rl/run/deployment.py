@@ -10,7 +10,8 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from robot_rl.config.components import RewardConfig, TrainConfig
+from robot_rl.config.components import TrainConfig
+from robot_rl.config.reward.reward_config import RewardConfig
 from robot_rl.env.environment import (
     Environment,
     SupportsInterventions,

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from robot_rl.clock import stands_still
-from robot_rl.config.components import RewardConfig
+from robot_rl.config.reward.reward_config import RewardConfig
 from robot_rl.env.environment import Environment, EnvironmentSpec
 from robot_rl.env.task import TaskSpec, Workcell, WorkcellOptions
 from robot_rl.errors import ConfigError, RobotRLError, UnknownNameError

@@ -4,19 +4,13 @@ import dataclasses
 
 import pytest
 
-from robot_rl.config.components import (
-    BudgetConfig,
-    EncoderConfig,
-    EvaluationConfig,
-    RewardConfig,
-    ShapingConfig,
-    TrainConfig,
-)
+from robot_rl.config.components import EncoderConfig, EvaluationConfig, TrainConfig
 from robot_rl.config.describe import list_keys
 from robot_rl.config.load import config_to_dict, load_config, load_run_config
 from robot_rl.config.randomization import WorldConfig
 from robot_rl.config.renamed import RENAMED, WITHOUT, RenamedSetting, renamed_setting, with_new_names
 from robot_rl.config.resuming import resumable_changes, with_saved_cameras
+from robot_rl.config.reward.reward_config import BudgetConfig, RewardConfig, ShapingConfig
 from robot_rl.config.yaml_file import dump_yaml
 from robot_rl.errors import ConfigError
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
-from robot_rl.config.components import RewardConfig
+from robot_rl.config.reward.reward_config import RewardConfig
 from robot_rl.errors import ConfigError, RunDirectoryError
 from robot_rl.reward.classifier.classifier import ClassifierFile, read_classifier_file
 from robot_rl.reward.heads.head_file import ReadFile
