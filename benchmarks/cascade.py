@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from robot_rl.config.labelling import FramesConfig, LabelConfig
-from robot_rl.config.reward.reward_config import BudgetConfig
+from robot_rl.config.reward import BudgetConfig
 from robot_rl.data.store.store import EpisodeStore
 from robot_rl.reward.answer import Answer, Status
 from robot_rl.reward.budget import Budget

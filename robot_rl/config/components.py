@@ -35,7 +35,7 @@ from robot_rl.config.field_types import (
 )
 from robot_rl.config.operator_profile import InterventionConfig
 from robot_rl.config.randomization import RandomizationConfig, WorldConfig
-from robot_rl.config.reward.reward_config import RewardConfig
+from robot_rl.config.reward import RewardConfig
 from robot_rl.config.schedule import Count, Rate, Scheduled, held_at
 
 

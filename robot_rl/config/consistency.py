@@ -41,6 +41,8 @@ def check_consistent(config: TrainConfig, *, resumed: bool = False) -> None:
             f"environment.takeovers={config.environment.takeovers:g} without environment.expert: there is nobody who "
             "could take over; set environment.expert=NAME or MODULE:FUNCTION, or leave environment.takeovers out"
         )
+    if config.reward.stages.order:
+        _check_stages(config)
     if config.has_base:
         _check_base(config)
     elif config.base.correction == "noise":
@@ -60,6 +62,18 @@ def check_consistent(config: TrainConfig, *, resumed: bool = False) -> None:
         )
     if config.env_steps == 0 and config.offline.steps == 0:
         raise ConfigError("env_steps=0 and offline.steps=0: nothing would be learned; set one of them")
+
+
+def _check_stages(config: TrainConfig) -> None:
+    if FAMILY_MARK in config.task:
+        raise ConfigError(
+            f"reward.stages.order with task={config.task}: stages are judged on our own environments; leave it out"
+        )
+    if config.reward.kind not in ("task", "classifier"):
+        raise ConfigError(
+            f"reward.stages.order with reward.kind={config.reward.kind}: the next stage cannot wait for labels that "
+            "come after the episode; set reward.kind=task or classifier"
+        )
 
 
 def _check_learners(config: TrainConfig) -> None:
@@ -176,6 +190,7 @@ def _check_hindsight(config: TrainConfig) -> None:
         "observations=state": config.observations == "state",
         "reward.kind=task": config.reward.kind == "task",
         "reward.shaping.head=": not config.reward.shaping.head,
+        "reward.stages.order=[]": not config.reward.stages.order,
     }
     if missing := [setting for setting, there in needed.items() if not there]:
         raise ConfigError(

@@ -8,7 +8,7 @@ from pydantic import Field
 from pydantic.dataclasses import dataclass
 
 from robot_rl.config.field_types import STRICT, Fraction, NonNegative, NonNegativeReal, Positive, PositiveReal
-from robot_rl.config.reward.reward_config import BudgetConfig
+from robot_rl.config.reward import BudgetConfig
 
 
 @dataclass(frozen=True, config=STRICT)

@@ -17,7 +17,7 @@ from pydantic import ValidationError
 from robot_rl.config.components import WORLD_SECTIONS, TrainConfig
 from robot_rl.config.describe import describe_type, list_keys
 from robot_rl.config.field_types import annotations_of, bare_type, section_type
-from robot_rl.config.renamed import as_without, renamed_setting, with_new_names
+from robot_rl.config.resuming import as_without, renamed_setting, with_new_names
 from robot_rl.config.yaml_file import MAX_DEPTH, dump_yaml, parse_yaml, read_yaml
 from robot_rl.errors import ConfigError
 from robot_rl.system.atomic_file import write_atomically

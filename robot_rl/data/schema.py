@@ -34,6 +34,9 @@ LABEL_SOURCE = "label"
 BASE_ACTION = "state/base_action"
 """Key under which policies observe what their base proposes; recorded apart, as `action_base`."""
 
+STAGES = "state/stages"
+"""Key under which is observed which stages of a task are reached: 1 for each that is, else 0, in their order."""
+
 LONGEST_ID = 200
 
 Observation = Mapping[str, np.ndarray]

@@ -1,4 +1,4 @@
-"""The sparse reward: what a success is worth, and where in an episode it is given.
+"""The sparse reward: what a success is worth, where in an episode it is given, and stages on the way to it.
 
 This is the only place that turns success into reward. Tasks, operators, classifiers, labels and imported data all call
 it. It lies below `robot_rl.env` and `robot_rl.reward`, because both of them and the stores use it.
@@ -27,3 +27,12 @@ def sparse_reward(steps: int, success: bool) -> np.ndarray:
     reward = np.zeros(steps, np.float32)
     reward[-1] = success_reward(success)
     return reward
+
+
+IS = "is_"
+"""Beginning of the metrics of a task that are 1 where one of its stages is so, and else 0."""
+
+
+def stage_metrics(**stages: bool) -> dict[str, float]:
+    """Return the metrics of a task for the stages that it judges, `TaskSpec.stages`, by whether they are so."""
+    return {f"{IS}{name}": float(so) for name, so in stages.items()}

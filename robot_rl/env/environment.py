@@ -141,6 +141,21 @@ class SupportsJudges(Protocol):
 
 
 @runtime_checkable
+class ObservedJudge(Protocol):
+    """A filter of outcomes whose view of the episode is observed, too; it comes after all others.
+
+    Attributes:
+        observation_specs: Specs of what `observe` returns, keys `state/<what>`.
+    """
+
+    observation_specs: dict[str, ArraySpec]
+
+    def observe(self) -> dict[str, np.ndarray]:
+        """Return its part of the newest observation."""
+        ...
+
+
+@runtime_checkable
 class SupportsDemonstration(Protocol):
     """An environment in which an operator may lead a whole episode."""
 

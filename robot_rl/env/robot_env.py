@@ -17,7 +17,7 @@ import numpy as np
 from robot_rl.clock import NS_PER_S, Clock, Rate
 from robot_rl.data.schema import Observation, Source, Step
 from robot_rl.env.action_mapping import check_no_wrench
-from robot_rl.env.environment import SupportsCalls, SupportsGivingUp, check_cameras, check_world
+from robot_rl.env.environment import ObservedJudge, SupportsCalls, SupportsGivingUp, check_cameras, check_world
 from robot_rl.env.handover import HandoverLimits
 from robot_rl.env.move_arm import go_to_start
 from robot_rl.env.robot_io import RobotState
@@ -64,6 +64,7 @@ class RobotEnv(gymnasium.Env[dict[str, np.ndarray], np.ndarray]):
     ) -> None:
         options = options or WorkcellOptions()
         self._cell = workcell
+        self._stages = next((judge for judge in workcell.judges if isinstance(judge, ObservedJudge)), None)
         self.spec_task = workcell.task.spec
         self.environment_spec = self.spec_task.environment
         self.interventions = interventions
@@ -85,6 +86,7 @@ class RobotEnv(gymnasium.Env[dict[str, np.ndarray], np.ndarray]):
         self.observation_specs: dict[str, ArraySpec] = {
             **self._arms.observation_specs,
             **(workcell.task.observation_specs() if options.estimates else {}),
+            **(self._stages.observation_specs if self._stages is not None else {}),
             **{
                 f"images/{name}": ArraySpec((*options.image_size, 3), "uint8", low=0, high=255)
                 for name in options.cameras
@@ -136,7 +138,7 @@ class RobotEnv(gymnasium.Env[dict[str, np.ndarray], np.ndarray]):
         if self.spec_task.start is not None:
             go_to_start(self._cell.io, self._cell.clock, self.spec_task.start)
         self._cell.task.reset(seed)
-        for judge in self._cell.judges:
+        for judge in self.judges:
             judge.begin()
         if self._cell.operator is not None:
             self._cell.operator.reset(seed, demonstrate)
@@ -193,8 +195,10 @@ class RobotEnv(gymnasium.Env[dict[str, np.ndarray], np.ndarray]):
 
         state = self._read_after(before)
         observation, outcome = self._observe(state), self._cell.task.evaluate(state)
-        for judge in self._cell.judges:
+        for judge in self.judges:
             outcome = judge.judge(outcome, observation, self.spec_task)
+        if self._stages is not None:
+            observation = {**observation, **self._stages.observe()}
         failure = outcome.failure
         if not outcome.success and state.peak_force > self.spec_task.force_limit:
             failure = "force limit"
@@ -267,6 +271,7 @@ class RobotEnv(gymnasium.Env[dict[str, np.ndarray], np.ndarray]):
         values: dict[str, object] = {
             **self._arms.observe(state),
             **(self._cell.task.observe(state, self._arms.T_base_reset) if self._estimates else {}),
+            **(self._stages.observe() if self._stages is not None else {}),
             **{f"images/{name}": state.images[name] for name in self._cameras},
         }
         return validate_dict(self.observation_specs, values, "observation")
@@ -310,8 +315,8 @@ class RobotEnv(gymnasium.Env[dict[str, np.ndarray], np.ndarray]):
 
     @property
     def judges(self) -> tuple[Judge, ...]:
-        """Filters of the outcome of a step."""
-        return self._cell.judges
+        """Filters of the outcome of a step, that of its stages last."""
+        return tuple(sorted(self._cell.judges, key=lambda judge: judge is self._stages))
 
     @property
     def clock(self) -> Clock:

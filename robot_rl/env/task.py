@@ -142,6 +142,7 @@ class TaskSpec:
         cameras: Names of the cameras that the scene has.
         start: Where the arm is brought before the scene is made ready; None leaves it to the task's reset.
         world: Settings of `WorldConfig` that the scene has; none on a robot.
+        stages: Stages on the way to success that it judges, by `stage_metrics`.
         reverse: Name of the task that begins where this one ends, and ends where this one begins; empty: none is known.
         arms: What each of several arms does, by name; empty: there is one. The entries above that `ArmSpec` has too are
             then the first arm's. An action is the parts of all arms, in this order, each its axes, its wrench and the
@@ -168,6 +169,7 @@ class TaskSpec:
     cameras: tuple[str, ...] = ()
     start: StartPose | None = None
     world: tuple[str, ...] = ()
+    stages: tuple[str, ...] = ()
     reverse: str = ""
     arms: Mapping[str, ArmSpec] = field(default_factory=dict, hash=False)
     keep_out: KeepOutLimits | None = None
@@ -407,7 +409,7 @@ class Workcell:
         operator_source: `HUMAN` for a person, `SCRIPT` for the scripted operator.
         close: Releases renderers, sockets and the like.
         playback: How a simulation moves a recorded motion again; None on a robot.
-        judges: Filters of the outcome of a step, applied in this order.
+        judges: Filters of the outcome of a step, applied in this order; that of stages is the last one anyway.
         await_frames: Called last before the first observation of an episode, with which its periods begin: returns when
             frames have just come, so that they are as fresh in every later period. A simulation that waits for its user
             has nothing to wait for.

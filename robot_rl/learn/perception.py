@@ -18,7 +18,7 @@ from robot_rl.config.components import EncoderConfig, TrainConfig
 from robot_rl.data.augment import draw_shifts, pad_edges, shifted
 from robot_rl.data.replay.observation_scaling import ObservationPacker
 from robot_rl.data.replay.percept import ImageSpec, Percept, PerceptSpec
-from robot_rl.data.schema import BASE_ACTION, IMAGE_PREFIX, Observation
+from robot_rl.data.schema import BASE_ACTION, IMAGE_PREFIX, STAGES, Observation
 from robot_rl.errors import ConfigError, SpecError, StepOrderError, UnknownNameError
 from robot_rl.learn.engine.cuda_graph import CapturedForward
 from robot_rl.learn.engine.hardware import computed_in, device_here
@@ -90,6 +90,7 @@ class Perception:
         encoder: Encodes the frames.
         goal: Whether the policy learns to estimate how far it is from the goal.
         potential: Shapes the rewards; None where they are not shaped.
+        stages: Potential of an observation in which all stages are reached, in equal parts; 0: they shape nothing.
     """
 
     def __init__(
@@ -99,6 +100,7 @@ class Perception:
         encoder: FrameEncoder | None = None,
         goal: bool = False,
         potential: Potential | None = None,
+        stages: float = 0.0,
     ) -> None:
         self._packer, self._encoder = ObservationPacker(specs), encoder
         self._keys = tuple(f"{IMAGE_PREFIX}{camera}" for camera in cameras)
@@ -107,12 +109,12 @@ class Perception:
             self._packer.size,
             encoder.spec if encoder else None,
             (pose.start, pose.stop) if goal and pose.stop > pose.start else None,
-            potential.limit if potential is not None else 0.0,
+            (potential.limit if potential is not None else 0.0) + stages,
             self._packer.unscaled,
             (proposal.start, proposal.stop) if proposal.stop > proposal.start else None,
         )
         self._last: tuple[Observation, ImageView] | None = None
-        self._potential = potential
+        self._potential, self._stages = potential, stages
         self._shared_features = _shared(encoder, cameras, potential) if potential is not None else None
         self._so_far: Callable[[Tensor], float] | None = None
 
@@ -153,7 +155,7 @@ class Perception:
         """Return the percepts of the R observations of an episode, given as arrays of shape (R, ...)."""
         so_far = self._potential.begin() if self._potential is not None else None
         for t, state in enumerate(self._packer.pack_rows(observations)):
-            row = {key: column[t] for key, column in observations.items() if key.startswith(IMAGE_PREFIX)}
+            row = {key: column[t] for key, column in observations.items() if key.startswith((IMAGE_PREFIX, STAGES))}
             images = None
             if self._encoder is not None:
                 frames = self._frames(row)
@@ -166,16 +168,22 @@ class Perception:
 
     def _potential_of(self, observation: Observation, so_far: Callable[[Tensor], float] | None) -> float:
         """Compute Phi of an observation that has just been viewed, where rewards are shaped."""
+        stages = self._stages * float(observation[STAGES].mean()) if self._stages else 0.0
         if self._potential is None:
-            return 0.0
+            return stages
+        return stages + self._progress_of(observation, self._potential, so_far)
+
+    def _progress_of(
+        self, observation: Observation, potential: Potential, so_far: Callable[[Tensor], float] | None
+    ) -> float:
         if so_far is None:
             raise StepOrderError("a potential is of an episode; start it with its first observation")
         if self._shared_features is not None:
             return so_far(self._shared_features())
-        key = IMAGE_PREFIX + self._potential.camera
+        key = IMAGE_PREFIX + potential.camera
         if key not in observation:
             raise SpecError(f"observation: missing {key}, by which rewards are shaped; there are {sorted(observation)}")
-        return so_far(self._potential.encode(observation[key]))
+        return so_far(potential.encode(observation[key]))
 
     def _frames(self, observation: Observation) -> np.ndarray:
         size = self.spec.images.size if self.spec.images else 0
@@ -303,8 +311,9 @@ def make_perception(
     """
     if proposal is not None:
         specs = {**specs, BASE_ACTION: ArraySpec((proposal,), scale=1.0, low=-1.0, high=1.0)}
+    stages = config.reward.stages.shaping if STAGES in specs else 0.0
     if config.observations == "state":
-        return Perception(specs, potential=potential)
+        return Perception(specs, potential=potential, stages=stages)
     encoder = config.encoder
     if not encoder.cameras:
         raise ConfigError("observations=pixels without cameras: set encoder.cameras to those that the policy sees")
@@ -315,7 +324,9 @@ def make_perception(
     frame_encoder: FrameEncoder = (
         RawFrames(encoder) if encoder.name in TRAINED else FrozenFeatures(encoder, device_here(config.device))
     )
-    return Perception(specs, encoder.cameras, frame_encoder, goal=config.sac.goal_weight > 0, potential=potential)
+    return Perception(
+        specs, encoder.cameras, frame_encoder, goal=config.sac.goal_weight > 0, potential=potential, stages=stages
+    )
 
 
 def _shared(

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from typing import TypeVar
 
 from robot_rl.clock import NS_PER_S, Clock, SystemClock
-from robot_rl.config.reward.reward_config import BudgetConfig
+from robot_rl.config.reward import BudgetConfig
 from robot_rl.errors import BudgetSpentError
 
 _Number = TypeVar("_Number", int, float)

@@ -11,7 +11,6 @@ from types import MappingProxyType
 from typing import Any
 
 from robot_rl.config.components import TrainConfig
-from robot_rl.config.reward.reward_config import RewardConfig
 from robot_rl.env.environment import (
     Environment,
     SupportsInterventions,
@@ -33,11 +32,7 @@ from robot_rl.link.remote_learner import RemoteLearner
 from robot_rl.run.assistance import Assistance
 from robot_rl.run.directory.calibrations import CalibrationRecord, Calibrations
 from robot_rl.run.episode_retry import EpisodeRetry
-from robot_rl.run.make_reward import RewardSetup
-
-TASK_REWARD = RewardSetup(RewardConfig(overrule_s=0.0))
-"""The task's own reward, which nobody overrules."""
-
+from robot_rl.run.make_reward import TASK_REWARD, RewardSetup
 
 OpenPort = Callable[
     [Environment, Callable[[], Perception], TrainConfig], contextlib.AbstractContextManager[LearnerPort]
@@ -143,7 +138,7 @@ class Deployment:
             interventions: The operator may take over.
 
         Raises:
-            ConfigError: if a scripted operator is described, and a person assists.
+            ConfigError: if a scripted operator is described, and a person assists, or nobody does who judges a stage.
         """
         if is_environment(task) and self.assistance is None:
             with contextlib.closing(make_environment(task, options)) as other:
@@ -153,6 +148,7 @@ class Deployment:
                     other.interventions = interventions
                 yield other
             return
+        reward.check_people(present=self.assistance is not None)
         cell = reward.workcell(lambda: self.workcell(task, options))
         if self.assistance is None:
             with contextlib.closing(RobotEnv(cell, interventions=interventions, options=options)) as env:

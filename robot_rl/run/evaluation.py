@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from robot_rl.config.components import TrainConfig
+from robot_rl.data.sparse_reward import IS
 from robot_rl.env.environment import Environment, disable_interventions
 from robot_rl.env.episode_observer import EpisodeResult, Observer
 from robot_rl.env.supervision import EVALUATING
@@ -17,6 +18,7 @@ from robot_rl.errors import ConfigError
 from robot_rl.learn.actor import Proposer, Rollout
 from robot_rl.learn.networks.networks import Policy
 from robot_rl.learn.perception import Perception
+from robot_rl.reward.stages.stage_judge import REACHED
 from robot_rl.run.deployment import Deployment
 from robot_rl.run.episode_retry import EpisodeRetry
 from robot_rl.seeding import Purpose, episode_seed
@@ -97,9 +99,16 @@ class Evaluation:
             "metrics_at_success": {
                 name: {"mean": mean(r.metrics[name] for r in successes), "max": max(r.metrics[name] for r in successes)}
                 for name in (successes[0].metrics if successes else ())
+                if not name.startswith((IS, REACHED))
             },
             "failures": failures,
+            **({"stages": stages} if (stages := self._stages()) else {}),
         }
+
+    def _stages(self) -> dict[str, float]:
+        """Return in which share of the episodes each stage was reached; empty without stages."""
+        names = [name for name in self.results[0].metrics if name.startswith(REACHED)]
+        return {name.removeprefix(REACHED): mean(r.metrics.get(name, 0.0) for r in self.results) for name in names}
 
     def rows(self) -> list[dict[str, Any]]:
         """Return the episodes as plain dicts."""

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from robot_rl.config.reward.reward_config import RewardConfig
+from robot_rl.config.reward import RewardConfig
 from robot_rl.data.store.summary import EpisodeSummary
 from robot_rl.env.environment import Environment, judges_of, waits_between_steps
 from robot_rl.errors import ConfigError

@@ -4,23 +4,22 @@ from __future__ import annotations
 
 import contextlib
 import logging
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from robot_rl.clock import stands_still
-from robot_rl.config.reward.reward_config import RewardConfig
+from robot_rl.config.reward import RewardConfig
 from robot_rl.env.environment import Environment, EnvironmentSpec
-from robot_rl.env.task import TaskSpec, Workcell, WorkcellOptions
+from robot_rl.env.task import Workcell, WorkcellOptions
 from robot_rl.errors import ConfigError, RobotRLError, UnknownNameError
 from robot_rl.reward.classifier.certificate import check_fit
 from robot_rl.reward.classifier.classifier import ClassifierFile
-from robot_rl.reward.classifier.reward_source import ClassifierReward
 from robot_rl.reward.labels.labeller import labelled_views
 from robot_rl.reward.late.reward_source import LabelReward
 from robot_rl.reward.potential.progress_potential import ProgressPotential
 from robot_rl.reward.potential.shaping_certificate import ShapingHead
-from robot_rl.run.directory.pinned_files import PINNED_CLASSIFIER, PINNED_HEAD, pin_with_report
+from robot_rl.reward.stages.judges import make_stage_judge, open_classifier
+from robot_rl.run.directory.pinned_files import PINNED_CLASSIFIER, PINNED_HEAD, pin_with_report, pinned_stage
 from robot_rl.run.directory.run_directory import RunDirectory
 from robot_rl.run.label_rewards import TrainingRewards, open_label_rewards
 
@@ -38,11 +37,13 @@ class RewardSetup:
         config: The `reward` section of the configuration.
         classifier: The classifier that rewards the steps; None if none does.
         head: The progress head that shapes the rewards; None if they are not shaped.
+        stages: Of the stages that one judges, the classifiers, by their names.
     """
 
     config: RewardConfig
     classifier: ClassifierFile | None = None
     head: ShapingHead | None = None
+    stages: Mapping[str, ClassifierFile] = field(default_factory=dict)
 
     @classmethod
     def from_config(cls, config: RewardConfig) -> RewardSetup:
@@ -59,7 +60,13 @@ class RewardSetup:
             config,
             PINNED_CLASSIFIER.of(config) if config.kind == "classifier" else None,
             ShapingHead.of(head, allowed=config.allow_unfit) if head is not None else None,
+            {name: pinned_stage(name).of(config) for name, _ in config.stages.classifiers},
         )
+
+    @property
+    def staged(self) -> RewardSetup:
+        """The stages alone, where the task itself judges the success: for what is recorded outside of a run."""
+        return replace(TASK_REWARD, config=replace(TASK_REWARD.config, stages=self.config.stages), stages=self.stages)
 
     @classmethod
     def of_run(cls, path: Path, config: RewardConfig, *, shaped: bool = True) -> RewardSetup:
@@ -80,6 +87,7 @@ class RewardSetup:
             config,
             PINNED_CLASSIFIER.of_run(path, config) if config.kind == "classifier" else None,
             ShapingHead.of(head, allowed=True) if head is not None else None,  # decided when the run began
+            {name: pinned_stage(name).of_run(path, config) for name, _ in config.stages.classifiers},
         )
 
     def observe(self, options: WorkcellOptions) -> WorkcellOptions:
@@ -96,9 +104,10 @@ class RewardSetup:
         if self.config.kind in LABELLED:
             _check_path(self.config)
             needed += labelled_views(Path(self.config.path), self.config.labels)
-        elif self.classifier is not None:
-            classifier = self.classifier.classifier
-            needed += [(camera, (classifier.size, classifier.size)) for camera in classifier.cameras]
+        for file in (self.classifier, *self.stages.values()):
+            if file is not None:
+                size = file.classifier.size, file.classifier.size
+                needed += [(camera, size) for camera in file.classifier.cameras]
         if self.head is not None:
             head = self.head.head
             needed.append((head.camera, (head.size, head.size)))
@@ -107,8 +116,20 @@ class RewardSetup:
         cameras = tuple(dict.fromkeys((*options.cameras, *(camera for camera, _ in needed))))
         return replace(options, cameras=cameras, image_size=options.image_size if options.cameras else needed[0][1])
 
+    def check_people(self, *, present: bool) -> None:
+        """Check that a person is there if one judges a stage.
+
+        Raises:
+            ConfigError: if none is `present`.
+        """
+        if not present and (theirs := [name for name, judge in self.config.stages.judges if judge == "person"]):
+            raise ConfigError(
+                f"a person judges the stage {', '.join(theirs)}, and nobody is here: give --console or --teleop "
+                "DEVICE, or the stage another judge (reward.stages.order)"
+            )
+
     def workcell(self, make: Callable[[], Workcell]) -> Workcell:
-        """Make a workcell whose outcomes are rewarded as configured.
+        """Make a workcell whose outcomes are rewarded as configured, stage by stage where the task has stages.
 
         Args:
             make: Makes the workcell; it is closed if the reward does not fit it.
@@ -116,24 +137,36 @@ class RewardSetup:
         Raises:
             ConfigError: if the classifier is for another task.
             UncertifiedError: if the classifier is not fit to end episodes, and the configuration does not allow that.
-            UnknownNameError: if the scene lacks a camera that the classifier needs.
+            UnknownNameError: if the scene lacks a camera that the classifier needs, or the task does not know a stage.
         """
+        cell = self._judged(make)
+        if not self.config.stages.order:
+            return cell
+        with contextlib.ExitStack() as opened:
+            opened.callback(cell.close)
+            judge = make_stage_judge(self.config, self.stages, cell)
+            opened.callback(judge.close)
+            return replace(cell, judges=(*cell.judges, judge), close=opened.pop_all().close)
+
+    def judging(self, make: Callable[[str, WorkcellOptions], Workcell]) -> Callable[[str, WorkcellOptions], Workcell]:
+        """Return what makes workcells of tasks as `make` does, with outcomes that are rewarded as configured."""
+        return lambda task, options: self.workcell(lambda: make(task, options))
+
+    def _judged(self, make: Callable[[], Workcell]) -> Workcell:
+        """Make a workcell whose success is judged as configured."""
         if self.config.kind in LABELLED:
             cell = make()
             label_judge = LabelReward(knows_truth=cell.playback is not None, limit=self.config.episode_steps)
             return replace(cell, judges=(*cell.judges, label_judge))
         if self.classifier is None:
             return make()
-        verdict = check_fit(self.classifier, allowed=self.config.allow_unfit)
+        check_fit(self.classifier, allowed=self.config.allow_unfit)
         cell = make()
         try:
-            _check_classifier(self.classifier, cell.task.spec)
+            judge = open_classifier(self.classifier, self.config, cell, "reward.path")
         except RobotRLError:
             cell.close()
             raise
-        if not verdict.passed:
-            logger.warning("%s: %s", self.classifier.path, verdict.explanation)
-        judge = ClassifierReward(self.classifier.classifier, waits=stands_still(cell.clock))
 
         def close() -> None:
             judge.close()
@@ -174,9 +207,15 @@ class RewardSetup:
         """
         if self.classifier is not None:
             pin_with_report(run, PINNED_CLASSIFIER, self.classifier, self.config)
+        for name, file in self.stages.items():
+            pin_with_report(run, pinned_stage(name), file, self.config)
         if self.head is not None:
             pin_with_report(run, PINNED_HEAD, self.head, self.config)
             run.record("shaping", self.head.facts())
+
+
+TASK_REWARD = RewardSetup(RewardConfig(overrule_s=0.0))
+"""The task's own reward, which nobody overrules."""
 
 
 def _check_path(config: RewardConfig) -> None:
@@ -188,12 +227,3 @@ def _check_path(config: RewardConfig) -> None:
         "preferences": "a store or run with labels of pairs: see `robot-rl label run --kind preference`",
     }
     raise ConfigError(f"reward.kind={config.kind} needs reward.path, {needed[config.kind]}")
-
-
-def _check_classifier(file: ClassifierFile, spec: TaskSpec) -> None:
-    classifier = file.classifier
-    if classifier.task != spec.name:
-        raise ConfigError(f"reward.path={file.path}: trained for {classifier.task!r}, not for {spec.name!r}")
-    for camera in classifier.cameras:
-        if camera not in spec.cameras:
-            raise UnknownNameError("camera", camera, spec.cameras)

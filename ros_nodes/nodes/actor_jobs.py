@@ -66,7 +66,8 @@ class ActorJobs:
         count, path = self._config.episodes or config.demonstrations, Path(self._config.out)
         deployment, _ = self._deploy()
         config = deployment.with_cameras(config)
-        observed = RewardSetup.from_config(config.reward).observe(workcell_options(config))
+        given = RewardSetup.from_config(config.reward)
+        observed, reward = given.observe(workcell_options(config)), given.staged
         calibrations = Calibrations.of(config, deployment.calibrations(observed.cameras))
         facts = demonstrate(
             config.task,
@@ -74,7 +75,7 @@ class ActorJobs:
             episodes=count,
             seed=config.seed,
             observed=observed,
-            deployment=deployment,
+            deployment=replace(deployment, workcell=reward.judging(deployment.workcell)),
             resume=True,
             calibrations=calibrations,
         )

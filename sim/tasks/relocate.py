@@ -17,7 +17,7 @@ import mujoco
 import numpy as np
 
 from robot_rl.clock import Clock
-from robot_rl.data.sparse_reward import success_reward
+from robot_rl.data.sparse_reward import stage_metrics, success_reward
 from robot_rl.env.move_arm import Travel, go_to_start, move_gripper
 from robot_rl.env.robot_io import RobotIO, RobotState
 from robot_rl.env.task import Outcome, TaskSpec, Workcell, WorkcellOptions, Workspace
@@ -42,9 +42,12 @@ SPEC = TaskSpec(
     gripper_open_width=2 * FINGER_RANGE,
     cameras=CAMERAS,
     world=("friction", "estimate_error", "arm", *ARM_WORLD),
+    stages=("lifted",),
 )
 START = np.array([0.5, 0.0, 0.14])
 BIN = (0.075, 0.08)
+LIFTED = 0.03
+"""Height of the cube above the floor of a bin from which on it counts as lifted [m]."""
 """Half the inner length and width of a bin [m]."""
 WALL, WALL_HEIGHT = 0.004, 0.03
 """Half the thickness of a wall, and its height [m]."""
@@ -169,7 +172,9 @@ class Relocate(CubeTask):
         self._held = self._held + 1 if released and self.delivered() else 0
         success = self._held >= HOLD_STEPS
         away = float(np.linalg.norm(self.cube_pose().position - self.target))
-        return Outcome(success, success_reward(success), metrics={"distance": away})
+        lifted = self.cube_pose().position[2] - self.target[2] >= LIFTED
+        metrics = {"distance": away, **stage_metrics(lifted=bool(lifted))}
+        return Outcome(success, success_reward(success), metrics=metrics)
 
     def cube_speed(self) -> float:
         """Return the speed of the cube [m/s]."""

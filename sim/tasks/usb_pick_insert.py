@@ -21,6 +21,7 @@ from typing import NamedTuple
 import mujoco
 import numpy as np
 
+from robot_rl.data.sparse_reward import stage_metrics
 from robot_rl.env.robot_io import RobotState
 from robot_rl.env.task import Outcome, TaskSpec, Workcell, WorkcellOptions, Workspace
 from robot_rl.geometry import Pose, quat_multiply, swing_twist_z, yaw_pose
@@ -103,6 +104,7 @@ SPEC = TaskSpec(
     gripper_open_width=2 * FINGER_RANGE,
     cameras=CAMERAS,
     world=("clearance", "friction", "tilt", "estimate_error", "arm", *ARM_WORLD),
+    stages=("lifted",),
 )
 
 
@@ -160,6 +162,8 @@ class UsbPickInsert(Insertion):
     def evaluate(self, state: RobotState) -> Outcome:
         """Evaluate success in the true scene; a plug that has fallen over is a failure."""
         outcome = super().evaluate(state)
+        told = stage_metrics(lifted=bool(self.plug_pose().position[2] > TOP + 0.004))
+        outcome = replace(outcome, metrics={**outcome.metrics, **told})
         _, tilt = swing_twist_z(self.plug_pose().quaternion)
         return replace(outcome, failure="the plug has fallen over") if tilt > FALLEN else outcome
 

@@ -15,7 +15,7 @@ import torch
 import yaml
 from running import learned, robot_rl
 
-from robot_rl.config.renamed import RENAMED
+from robot_rl.config.resuming import RENAMED
 from robot_rl.data.store.store import EpisodeStore
 from robot_rl.learn.checkpoint import load_checkpoint
 from robot_rl.reward.classifier.classifier import read_classifier_file

@@ -8,9 +8,16 @@ from robot_rl.config.components import EncoderConfig, EvaluationConfig, TrainCon
 from robot_rl.config.describe import list_keys
 from robot_rl.config.load import config_to_dict, load_config, load_run_config
 from robot_rl.config.randomization import WorldConfig
-from robot_rl.config.renamed import RENAMED, WITHOUT, RenamedSetting, renamed_setting, with_new_names
-from robot_rl.config.resuming import resumable_changes, with_saved_cameras
-from robot_rl.config.reward.reward_config import BudgetConfig, RewardConfig, ShapingConfig
+from robot_rl.config.resuming import (
+    RENAMED,
+    WITHOUT,
+    RenamedSetting,
+    renamed_setting,
+    resumable_changes,
+    with_new_names,
+    with_saved_cameras,
+)
+from robot_rl.config.reward import BudgetConfig, RewardConfig, ShapingConfig
 from robot_rl.config.yaml_file import dump_yaml
 from robot_rl.errors import ConfigError
 
@@ -32,6 +39,7 @@ OTHERS = {
     "world.arm": "arm.xml",
     "world.card": "SUCCESS",
     "environment.return_range": "[0.0, 2.0]",
+    "reward.stages.order": "[lifted=task]",
 }
 
 
@@ -139,7 +147,7 @@ def test_names_of_today_stay_as_they_are():
 
 def test_a_key_that_moved_is_put_where_it_is_now(monkeypatch):
     moved = RenamedSetting("replay.size", "replay.capacity")
-    monkeypatch.setattr("robot_rl.config.renamed.RENAMED", (moved,))
+    monkeypatch.setattr("robot_rl.config.resuming.RENAMED", (moved,))
     assert with_new_names({"replay": {"size": 5, "batch_size": 2}}) == {"replay": {"capacity": 5, "batch_size": 2}}
     with pytest.raises(ConfigError, match=r"replay\.size.*was renamed; use replay\.capacity"):
         load_config(None, ["replay.size=5"])

@@ -56,6 +56,8 @@ def values_of(name, annotation):
         return st.none() | st.sampled_from(["/arms/ur5e.xml", "/arm.yaml"])
     if name == "return_range":
         return st.none() | st.lists(st.floats(-1e6, 1e6), min_size=2, max_size=2)
+    if name == "order":  # of stages, each with a name and a judge
+        return st.sampled_from([[], ["lifted=task"], ["lifted=classifier:one.pt", "aligned=person"]])
     if bare is bool:
         return st.booleans()
     if bare is int:

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from robot_rl.config.components import ReplayConfig, SACConfig, TrainConfig
-from robot_rl.config.reward.reward_config import RewardConfig
+from robot_rl.config.reward import RewardConfig
 from robot_rl.data.replay.percept import Percept, PerceptSpec
 from robot_rl.data.replay.transition import Transition
 from robot_rl.env.task import TaskSpec, Workspace

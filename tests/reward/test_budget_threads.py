@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from robot_rl.clock import NS_PER_S, FakeClock
-from robot_rl.config.reward.reward_config import BudgetConfig
+from robot_rl.config.reward import BudgetConfig
 from robot_rl.errors import BudgetSpentError
 from robot_rl.reward.budget import Budget
 

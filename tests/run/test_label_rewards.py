@@ -18,7 +18,7 @@ from scenes import stamped_store
 
 from robot_rl.cli.parts.summary_text import summary_lines
 from robot_rl.config.components import EvaluationConfig, ReplayConfig, SACConfig, TrainConfig
-from robot_rl.config.reward.reward_config import BudgetConfig, RewardConfig
+from robot_rl.config.reward import BudgetConfig, RewardConfig
 from robot_rl.data.store.store import EpisodeStore
 from robot_rl.errors import ConfigError, DataError, UncertifiedError, UnknownNameError
 from robot_rl.learn.checkpoint import load_checkpoint

@@ -9,7 +9,7 @@ import torch
 from fakes import fake_workcell
 
 from robot_rl.config.components import TrainConfig
-from robot_rl.config.reward.reward_config import RewardConfig, ShapingConfig
+from robot_rl.config.reward import RewardConfig, ShapingConfig
 from robot_rl.env.task import WorkcellOptions
 from robot_rl.errors import ConfigError, RunDirectoryError, UncertifiedError, UnknownNameError
 from robot_rl.reward.classifier.classifier import RewardClassifier

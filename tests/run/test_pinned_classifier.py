@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from robot_rl.config.components import TrainConfig
-from robot_rl.config.reward.reward_config import RewardConfig
+from robot_rl.config.reward import RewardConfig
 from robot_rl.errors import CheckpointError, ConfigError, DataError, RunDirectoryError
 from robot_rl.reward.classifier.classifier import RewardClassifier
 from robot_rl.reward.heads.success_head import SuccessHead

@@ -10,7 +10,7 @@ from fakes import FakeRobot, FakeTask, fake_workcell
 from running import learned, one_thread, same
 
 from robot_rl.config.components import EvaluationConfig, ReplayConfig, SACConfig, TrainConfig
-from robot_rl.config.reward.reward_config import RewardConfig, ShapingConfig
+from robot_rl.config.reward import RewardConfig, ShapingConfig
 from robot_rl.data.store.store import EpisodeStore
 from robot_rl.errors import ConfigError, InterruptedRunError, RunDirectoryError, UncertifiedError, UnknownNameError
 from robot_rl.learn.checkpoint import load_checkpoint

@@ -62,6 +62,7 @@ def _demo(arguments: argparse.Namespace) -> Reply:
     from robot_rl.config.load import load_config
     from robot_rl.run.deployment import Deployment, workcell_options
     from robot_rl.run.directory.calibrations import Calibrations, read_record
+    from robot_rl.run.make_reward import RewardSetup
 
     place = None
     if robot is not None:
@@ -71,7 +72,9 @@ def _demo(arguments: argparse.Namespace) -> Reply:
         if robot.cell.judge == "person" and operator is None:
             arguments.parser.error("--robot needs a person who demonstrates: --console, --teleop DEVICE, or `devices`")
     told = [f"task={arguments.task}", f"observations={arguments.obs}", *arguments.set]
-    observed = workcell_options((place or Deployment()).with_cameras(load_config(None, told)))
+    config = (place or Deployment()).with_cameras(load_config(None, told))
+    reward = RewardSetup.from_config(config.reward).staged
+    observed = reward.observe(workcell_options(config))
     observed = replace(observed, cameras=tuple(dict.fromkeys((*observed.cameras, *arguments.camera))))
     calibrations = Calibrations([read_record(entry) for entry in arguments.calibration], cameras=observed.cameras)
     shared: dict[str, Any] = {
@@ -83,12 +86,15 @@ def _demo(arguments: argparse.Namespace) -> Reply:
     if operator is None:
         from robot_rl.run.demonstrate import demonstrate
 
-        answer = demonstrate(arguments.task, arguments.out, deployment=place, **shared)
+        reward.check_people(present=False)
+        place = place or Deployment()
+        judged = replace(place, workcell=reward.judging(place.workcell))
+        answer = demonstrate(arguments.task, arguments.out, deployment=judged, **shared)
     else:
         from robot_rl.hil.demo_session import record_human_demonstrations
+        from robot_rl.hil.operator_setup import viewed_workcell
 
         observed.intervention.refuse("here a person demonstrates")
-        if place is not None:
-            shared["make"] = place.workcell
+        shared["make"] = reward.judging(viewed_workcell if place is None else place.workcell)
         answer = record_human_demonstrations(arguments.task, arguments.out, operator=operator, **shared)
     return Reply(answer, flat_lines(answer))

@@ -23,6 +23,8 @@ def summary_lines(summary: dict[str, Any]) -> list[str]:
             + (f", demonstrations {demo:.2f} s" if demo else "")
             + (f"; peak force {force:.0f} N (95th percentile)" if force else "")  # 0: there is no sensor
         )
+    if summary.get("stages"):
+        lines.append("stages reached: " + ", ".join(f"{n} {share:.3f}" for n, share in summary["stages"].items()))
     if summary["metrics_at_success"]:
         facts = (f"{n} {m['mean']:.2g} (max {m['max']:.2g})" for n, m in summary["metrics_at_success"].items())
         lines.append("at success: " + ", ".join(facts))

@@ -11,7 +11,7 @@ from typing import Any
 from pydantic import TypeAdapter, ValidationError
 
 from robot_rl.config.labelling import LabelConfig
-from robot_rl.config.reward.reward_config import BudgetConfig
+from robot_rl.config.reward import BudgetConfig
 from robot_rl.data.schema import IMAGE_PREFIX
 from robot_rl.data.store.layout import find_store
 from robot_rl.data.store.store import EpisodeStore

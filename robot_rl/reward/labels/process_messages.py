@@ -18,7 +18,7 @@ from pydantic import TypeAdapter, ValidationError
 from pydantic.dataclasses import dataclass
 
 from robot_rl.config.labelling import LabelConfig
-from robot_rl.config.reward.reward_config import PreferencesConfig
+from robot_rl.config.reward import PreferencesConfig
 from robot_rl.errors import LinkError
 from robot_rl.reward.validation.probability_calibration import Calibration
 from robot_rl.system.message_codec import MESSAGE, MessageCodec

@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from robot_rl.config.reward.reward_config import RewardConfig
+from robot_rl.config.reward import RewardConfig
 from robot_rl.reward.labels.labeller import Labeller
 from robot_rl.reward.labels.process_link import LabellerLink, Result
 from robot_rl.reward.labels.process_messages import Order, SessionDone, StepsRewarded

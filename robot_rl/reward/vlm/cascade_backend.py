@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from robot_rl.config.labelling import CascadeConfig
-from robot_rl.config.reward.reward_config import BudgetConfig
+from robot_rl.config.reward import BudgetConfig
 from robot_rl.reward.answer import Answer, Status
 from robot_rl.reward.backend import Backend
 from robot_rl.reward.budget import Budget

@@ -12,6 +12,7 @@ from robot_rl.errors import ConfigError
 from robot_rl.run.deployment import Deployment, workcell_options
 from robot_rl.run.evaluate_run import film
 from robot_rl.run.evaluation import evaluate_policy
+from robot_rl.run.make_reward import RewardSetup
 
 
 def evaluate_base(config: TrainConfig, video: Path | None = None) -> dict[str, Any]:
@@ -29,9 +30,9 @@ def evaluate_base(config: TrainConfig, video: Path | None = None) -> dict[str, A
         RobotRLError: if it cannot be made, or fails.
     """
     deployment, settings = Deployment(), config.evaluation
-    config = deployment.with_cameras(config)
+    config, reward = deployment.with_cameras(config), RewardSetup.from_config(config.reward).staged
     with (
-        deployment.environment(config.task, workcell_options(config)) as env,
+        deployment.environment(config.task, reward.observe(workcell_options(config)), reward) as env,
         open_base(config, env, None) as base,
     ):
         if base is None or not base.player.base.trained:

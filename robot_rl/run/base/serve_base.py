@@ -12,6 +12,7 @@ from robot_rl.base_policy.serving import BaseServer
 from robot_rl.config.components import TrainConfig
 from robot_rl.errors import ConfigError
 from robot_rl.run.deployment import Deployment, workcell_options
+from robot_rl.run.make_reward import RewardSetup
 from robot_rl.system.process import stop_on_signal
 
 logger = logging.getLogger(__name__)
@@ -33,8 +34,8 @@ def serve_base(config: TrainConfig, host: str, port: int) -> dict[str, Any]:
         RobotRLError: if the base cannot be made, or it cannot listen there.
     """
     deployment = Deployment()
-    config = deployment.with_cameras(config)
-    with deployment.environment(config.task, workcell_options(config)) as env:
+    config, reward = deployment.with_cameras(config), RewardSetup.from_config(config.reward).staged
+    with deployment.environment(config.task, reward.observe(workcell_options(config)), reward) as env:
         setup = base_setup(config, env, kept_base(config, None))
 
     def make() -> BasePolicy:

@@ -14,6 +14,7 @@ from robot_rl.data.store.store import EpisodeStore
 from robot_rl.errors import RunDirectoryError
 from robot_rl.run.base.lessons import LearnFrom, lessons
 from robot_rl.run.deployment import Deployment, workcell_options
+from robot_rl.run.make_reward import RewardSetup
 from robot_rl.system.progress import Progress
 
 
@@ -37,9 +38,9 @@ def train_base(config: TrainConfig, demos: Path, out: Path, learn_from: LearnFro
     """
     if out.exists():
         raise RunDirectoryError(f"{out} exists already; choose another --out")
-    config = Deployment().with_cameras(config)
+    config, reward = Deployment().with_cameras(config), RewardSetup.from_config(config.reward).staged
     with (
-        Deployment().environment(config.task, workcell_options(config)) as env,
+        Deployment().environment(config.task, reward.observe(workcell_options(config)), reward) as env,
         EpisodeStore.open(find_store(demos)) as store,
     ):
         base = make_base(BaseSetup("", env.environment_spec, env.observation_specs, config))

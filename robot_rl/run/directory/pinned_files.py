@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
-from robot_rl.config.reward.reward_config import RewardConfig
+from robot_rl.config.reward import RewardConfig
 from robot_rl.errors import ConfigError, RunDirectoryError
 from robot_rl.reward.classifier.classifier import ClassifierFile, read_classifier_file
 from robot_rl.reward.heads.head_file import ReadFile
@@ -121,6 +121,22 @@ PINNED_HEAD: PinnedFile[ProgressHeadFile] = PinnedFile(
 PINNED_CLASSIFIER: PinnedFile[ClassifierFile] = PinnedFile(
     "classifier", "classifier.pt", "classifier", "reward.path", lambda config: config.path, read_classifier_file
 )
+
+
+def pinned_stage(name: str) -> PinnedFile[ClassifierFile]:
+    """Return how a run pins the classifier of a stage."""
+
+    def named(config: RewardConfig) -> str:
+        return dict(config.stages.classifiers)[name]
+
+    return PinnedFile(
+        f"classifier of the stage {name}",
+        f"stage_{name}.pt",
+        f"stage_{name}",
+        "reward.stages.order",
+        named,
+        read_classifier_file,
+    )
 
 
 def pin_with_report(run: RunDirectory, pinned: PinnedFile[F], file: F, config: RewardConfig) -> None:

@@ -15,7 +15,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from robot_rl.data.sparse_reward import success_reward
+from robot_rl.data.sparse_reward import stage_metrics, success_reward
 from robot_rl.env.cell_geometry.capsule import Capsule, KeepOutLimits
 from robot_rl.env.robot_io import RobotState
 from robot_rl.env.task import ArmSpec, Outcome, TaskSpec, Workcell, WorkcellOptions, Workspace
@@ -85,6 +85,7 @@ SPEC = TaskSpec.of_arms(
     control_period=0.1,
     cameras=("front", "left_wrist", "right_wrist"),
     world=("friction", "estimate_error", "arm", *ARM_WORLD),
+    stages=("lifted", "taken"),
     keep_out=KeepOutLimits(distance=0.02, tool_distance=(0.06, 0.7)),
 )
 
@@ -162,7 +163,8 @@ class HandoverTask:
         alone = self.holds(RIGHT) and not any(arm == LEFT for arm, _ in touching)
         self._held = self._held + 1 if alone and away <= TOLERANCE else 0
         success = self._held >= HOLD_STEPS
-        return Outcome(success, success_reward(success), None if success else failure, metrics={"distance": away})
+        metrics = {"distance": away, **stage_metrics(lifted=self._lifted, taken=alone)}
+        return Outcome(success, success_reward(success), None if success else failure, metrics=metrics)
 
     # The true scene.
 

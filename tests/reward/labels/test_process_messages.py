@@ -3,7 +3,7 @@ import math
 import pytest
 
 from robot_rl.config.labelling import LabelConfig
-from robot_rl.config.reward.reward_config import BudgetConfig
+from robot_rl.config.reward import BudgetConfig
 from robot_rl.errors import LinkError
 from robot_rl.reward.labels.process_messages import (
     TO_LABELLER,

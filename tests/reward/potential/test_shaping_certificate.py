@@ -3,7 +3,7 @@
 import pytest
 from random_heads import progress_head
 
-from robot_rl.config.reward.reward_config import RewardConfig, ShapingConfig
+from robot_rl.config.reward import RewardConfig, ShapingConfig
 from robot_rl.errors import UncertifiedError
 from robot_rl.reward.heads.progress_head import read_progress_head_file
 from robot_rl.reward.potential.shaping_certificate import USE, certify_head, check_shaping

@@ -11,7 +11,7 @@ from robot_rl.config.components import SACConfig
 from robot_rl.config.describe import list_keys
 from robot_rl.config.load import load_config
 from robot_rl.config.resuming import forkable_changes, resumable_changes
-from robot_rl.config.reward.reward_config import RewardConfig
+from robot_rl.config.reward import RewardConfig
 from robot_rl.data.store.store import EpisodeStore
 from robot_rl.errors import CheckpointError, ConfigError
 from robot_rl.learn.checkpoint import load_checkpoint

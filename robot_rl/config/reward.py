@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Annotated, Literal
 
 from pydantic import Field
@@ -10,12 +11,16 @@ from pydantic.dataclasses import dataclass
 from robot_rl.config.field_types import (
     RESUMABLE,
     STRICT,
+    Fraction,
     NonNegative,
     NonNegativeReal,
     Positive,
     PositiveReal,
     Resumable,
 )
+
+SUCCESS = "success"
+"""What follows the last stage."""
 
 
 @dataclass(frozen=True, config=STRICT)
@@ -67,6 +72,57 @@ class PreferencesConfig:
 
 
 @dataclass(frozen=True, config=STRICT)
+class StagesConfig:
+    """Stages on the way to success: what each is worth, and what happens when one fails; see docs/tasks.md."""
+
+    order: tuple[str, ...] = ()
+    """Stages before the success, each `NAME=JUDGE`, e.g. `[lifted=task, aligned=classifier:aligned.pt]`. `task`: the
+    task itself, in simulation; `classifier:FILE`: as of `reward.path`; `person`: who presses Success. Whoever judges
+    episodes, `reward.kind`, judges the success after them. Empty: there are none."""
+    shaping: Fraction = 0.5
+    """Phi where all of them are reached, in equal parts; a success is worth 1. Rewards are shaped by it as by a head's
+    progress, so that what is best stays best. 0: stages are observed, and not rewarded."""
+    lasting: tuple[str, ...] = ()
+    """Names of stages that have to last until the end, such as a grasp: lost for half a second, it is done again."""
+    steps: NonNegative = 0
+    """Most control steps in one stage; then it has failed, and is tried again. 0: as many as the episode has."""
+    retries: NonNegative = 2
+    """How often stages may fail or be lost in an episode before it ends as a failure."""
+
+    def __post_init__(self) -> None:
+        """Check that each stage has a name of its own and a judge."""
+        for entry in self.order:
+            name, _, judge = entry.partition("=")
+            kind, _, path = judge.partition(":")
+            if not re.fullmatch(r"[a-z][a-z0-9_]*", name) or name == SUCCESS:
+                raise ValueError(f"{entry!r}: the name of a stage is a word of a-z, 0-9 and _, and not {SUCCESS}")
+            if not judge:
+                raise ValueError(
+                    f"stage {name} has no judge; valid: {name}=task, {name}=person, {name}=classifier:FILE"
+                )
+            if (kind, bool(path)) not in (("task", False), ("person", False), ("classifier", True)):
+                raise ValueError(f"stage {name}: {judge!r} is no judge; valid: task, person, classifier:FILE")
+        if len(set(self.names)) < len(self.names):
+            raise ValueError(f"two stages have the same name: {', '.join(self.names)}")
+
+    @property
+    def judges(self) -> tuple[tuple[str, str], ...]:
+        """Name and judge of each."""
+        return tuple((name, judge) for name, _, judge in (entry.partition("=") for entry in self.order))
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of all."""
+        return tuple(name for name, _ in self.judges)
+
+    @property
+    def classifiers(self) -> tuple[tuple[str, str], ...]:
+        """Name and file of those that a classifier judges."""
+        mark = "classifier:"
+        return tuple((name, judge.removeprefix(mark)) for name, judge in self.judges if judge.startswith(mark))
+
+
+@dataclass(frozen=True, config=STRICT)
 class RewardConfig:
     """The source of success and reward, while training and in evaluation."""
 
@@ -100,6 +156,8 @@ class RewardConfig:
     """`preferences`: how many pairs, when, and what is learned from them."""
     shaping: ShapingConfig = Field(default_factory=ShapingConfig)
     """With any kind: a reward for progress while learning."""
+    stages: StagesConfig = Field(default_factory=StagesConfig)
+    """With `task` and `classifier`: stages on the way to success."""
     allow_unfit: bool = False
     """Accept a classifier that `robot-rl classifier report` found unfit to end episodes, or a head of `shaping` that
     `robot-rl label report` found unfit to shape rewards, or one without a report. The run records it."""

@@ -1,0 +1,1 @@
+"""Tasks that are done in stages: which one an episode is in, and who judges that."""

@@ -1,0 +1,179 @@
+"""Trainings and demonstrations in stages, as they are configured: who judges, what is learned from, what is refused."""
+
+import json
+import shutil
+from dataclasses import replace
+from functools import partial
+
+import numpy as np
+import pytest
+import torch
+from fakes import fake_workcell
+from running import SMALL, one_thread, robot_rl
+
+from robot_rl.config.components import TrainConfig
+from robot_rl.config.consistency import check_consistent
+from robot_rl.config.reward import RewardConfig, StagesConfig
+from robot_rl.data.schema import STAGES
+from robot_rl.data.store.store import EpisodeStore
+from robot_rl.env.registry import make_workcell
+from robot_rl.env.robot_env import RobotEnv
+from robot_rl.errors import ConfigError, RunDirectoryError, UnknownNameError
+from robot_rl.learn.perception import make_perception
+from robot_rl.reward.classifier.classifier import RewardClassifier
+from robot_rl.reward.heads.success_head import SuccessHead
+from robot_rl.reward.stages.stage_judge import StageJudge
+from robot_rl.run.deployment import Deployment, workcell_options
+from robot_rl.run.directory.run_directory import RunDirectory
+from robot_rl.run.make_reward import RewardSetup
+
+SPEC = fake_workcell().task.spec
+LIFTED = ("--set", "reward.stages.order=[lifted=task]")
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _one_thread():
+    with one_thread():
+        yield
+
+
+def staged(*order, **settings):
+    return RewardConfig(stages=StagesConfig(order=order, **settings))
+
+
+@pytest.mark.parametrize(
+    ("order", "said"),
+    [
+        (["lifted"], "stage lifted has no judge; valid: lifted=task, lifted=person, lifted=classifier:FILE"),
+        (["lifted=labels"], "stage lifted: 'labels' is no judge; valid: task, person, classifier:FILE"),
+        (["lifted=classifier"], "'classifier' is no judge"),
+        (["Lifted up=task"], "the name of a stage is a word"),
+        (["success=task"], "the name of a stage is a word of a-z, 0-9 and _, and not success"),
+        (["lifted=task", "lifted=person"], "two stages have the same name: lifted, lifted"),
+    ],
+)
+def test_stages_that_cannot_be_are_refused_where_they_are_read(order, said):
+    with pytest.raises(ValueError, match="stage") as refused:
+        StagesConfig(order=tuple(order))
+    assert said in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("config", "said"),
+    [
+        (TrainConfig(task="gym:Pendulum-v1", reward=staged("up=task")), "stages are judged on our own environments"),
+        (
+            TrainConfig(reward=replace(staged("up=task"), kind="labels")),
+            "reward.stages.order with reward.kind=labels: the next stage cannot wait for labels",
+        ),
+    ],
+)
+def test_settings_that_go_not_together_are_refused(config, said):
+    with pytest.raises(ConfigError, match=said):
+        check_consistent(config)
+
+
+def test_a_task_judges_only_the_stages_that_it_knows():
+    make = partial(fake_workcell, replace(SPEC, stages=("lifted",)))
+    cell = RewardSetup(staged("lifted=task", lasting=("lifted",))).workcell(make)
+    assert isinstance(cell.judges[-1], StageJudge)
+    with pytest.raises(UnknownNameError, match=r"unknown stage of .* 'lfted'; valid: lifted; did you mean 'lifted'\?"):
+        RewardSetup(staged("lfted=task")).workcell(make)
+    with pytest.raises(UnknownNameError, match="unknown lasting stage 'held'; valid: lifted"):
+        RewardSetup(staged("lifted=task", lasting=("held",))).workcell(make)
+
+
+def test_a_stage_that_a_person_judges_needs_one():
+    config = TrainConfig(task="reach", reward=staged("near=person"))
+    opened = Deployment().environment("reach", workcell_options(config), RewardSetup(config.reward))
+    with pytest.raises(ConfigError, match="a person judges the stage near, and nobody is here"):
+        opened.__enter__()
+
+
+def test_the_potential_grows_with_the_stages():
+    cell = RewardSetup(staged("lifted=task", "aligned=task")).workcell(
+        partial(fake_workcell, replace(SPEC, stages=("lifted", "aligned")))
+    )
+    env = RobotEnv(cell)
+    for shaping, expected in ((0.6, [0.0, 0.3, 0.6]), (0.0, [0.0, 0.0, 0.0])):
+        config = TrainConfig(reward=staged("lifted=task", "aligned=task", shaping=shaping))
+        perception = make_perception(env.observation_specs, config)
+        assert perception.spec.potential == shaping
+        start = env.start(0, "one").observation
+        flags = ([0.0, 0.0], [1.0, 0.0], [1.0, 1.0])
+        rows = [{**start, STAGES: np.array(flag, np.float32)} for flag in flags]
+        assert [perception.first(row).potential for row in rows] == pytest.approx(expected)
+        columns = {key: np.stack([row[key] for row in rows]) for key in rows[0]}
+        assert [one.potential for one in perception.of_rows(columns)] == pytest.approx(expected)
+    assert make_perception(fake_workcell_specs(), TrainConfig(reward=staged("lifted=task"))).spec.potential == 0.0
+    env.close()
+
+
+def fake_workcell_specs():
+    return RobotEnv(fake_workcell()).observation_specs
+
+
+def test_a_run_pins_the_classifiers_of_its_stages(tmp_path):
+    head = SuccessHead("bundled", 32, "front", SPEC.name, (), *(torch.zeros(1) for _ in range(4)))
+    file = tmp_path / "aligned.pt"
+    RewardClassifier(SPEC.name, {"front": head}, (1.0,), 0.0, 0.5, 3).write(file)
+    config = replace(staged(f"aligned=classifier:{file}"), allow_unfit=True)
+    setup = RewardSetup.from_config(config)
+    options = workcell_options(TrainConfig(task="reach"))
+    assert setup.observe(options).cameras == ("front",)
+    with pytest.raises(UnknownNameError, match="unknown camera 'front'"):
+        setup.workcell(partial(fake_workcell, replace(SPEC, cameras=("wrist",))))
+    cell = setup.workcell(partial(fake_workcell, replace(SPEC, cameras=("front",))))
+    cell.close()
+    run = RunDirectory.create(tmp_path / "run", TrainConfig(reward=config), {})
+    setup.pin(run)
+    shutil.move(file, tmp_path / "elsewhere.pt")
+    again = RewardSetup.of_run(run.path, config)
+    assert again.stages["aligned"].sha256 == setup.stages["aligned"].sha256
+    (run.path / "stage_aligned.pt").unlink()
+    with pytest.raises(RunDirectoryError, match="the classifier of the stage aligned that the run was started with"):
+        RewardSetup.of_run(run.path, config)
+
+
+@pytest.mark.parametrize(
+    ("task", "stages"),
+    [("usb_pick_insert", ["lifted"]), ("relocate_forward", ["lifted"]), ("handover", ["lifted", "taken"])],
+)
+def test_the_scripted_operator_goes_through_the_stages_of_a_task(task, stages):
+    config = staged(*(f"{name}=task" for name in stages))
+    env = RobotEnv(RewardSetup(config).workcell(lambda: make_workcell(task)))
+    assert set(stages) <= set(env.spec_task.stages)
+    env.start(200, "one", demonstrate=True)
+    seen, info = [], None
+    while info is None or not info.ended:
+        info = env.advance(np.zeros(env.environment_spec.action_size, np.float32))
+        seen.append(tuple(info.observation[STAGES].tolist()))
+    env.close()
+    assert info.success
+    steps = [step for step, before in zip(seen, [None, *seen], strict=False) if step != before]
+    assert steps == [tuple(float(n < done) for n in range(len(stages))) for done in range(len(stages) + 1)]
+
+
+def test_a_training_in_stages_from_recorded_demonstrations_to_its_evaluation(tmp_path):
+    demos, run = tmp_path / "demos", tmp_path / "run"
+    assert robot_rl("demo", "relocate_forward", "--episodes", "2", "--out", demos, *LIFTED).returncode == 0
+    with EpisodeStore.open(demos) as store:
+        recorded = store.read(store.ids()[0])
+    lifted = recorded.observations[STAGES][:, 0]
+    assert set(lifted) == {0.0, 1.0}
+    assert (np.diff(lifted) >= 0).all()
+    assert recorded.reward.sum() == 1.0, "what is recorded stays the reward of the success"
+    small = ("--set", "reward.stages.steps=30", "--set", "reward.stages.retries=0")
+    done = robot_rl("train", "relocate_forward", "--demos", demos, "--out", run, *LIFTED, *small, *SMALL)
+    assert done.returncode == 0, done.stderr
+    assert "stages reached: lifted 0.000" in done.stdout
+    assert "3 x stage: lifted took too long" in done.stdout
+    summary = json.loads((run / "summary.json").read_text())
+    assert summary["stages"] == {"lifted": 0.0}
+    again = robot_rl("eval", run, "--episodes", "1", "--json")
+    assert json.loads(again.stdout)["failures"] == {"stage: lifted took too long": 1}
+    without = tmp_path / "without"
+    assert robot_rl("demo", "relocate_forward", "--episodes", "1", "--out", without).returncode == 0
+    refused = robot_rl("train", "relocate_forward", "--demos", without, "--out", tmp_path / "other", *LIFTED, *SMALL)
+    assert refused.returncode == 1
+    assert STAGES in refused.stderr.strip().splitlines()[-1]
