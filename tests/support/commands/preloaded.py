@@ -1,13 +1,16 @@
 """`robot-rl` commands as processes of their own that have everything imported: importing takes most of a short one.
 
 A process that has imported what commands import is forked for each. What a command starts, such as a learner, is a
-program of its own as ever. Not covered: how a fresh interpreter begins, from entry point to the first import, and what
-its process is called; `installed_robot_rl` has that, and so have tests that call the program themselves.
+program of its own as ever. Not covered: how a fresh interpreter begins, from entry point to the first import, what its
+process is called, and how an interpreter takes itself apart at its end; `installed_robot_rl` has that, and so have
+tests that call the program themselves.
 
 `python preloaded.py N` is that process. Over the socket of number N it is told each command, with descriptors for
 standard input, output and error and for the exit code; it answers the number of the new process.
 """
 
+import atexit
+import contextlib
 import gc
 import importlib
 import json
@@ -113,7 +116,23 @@ def _command(arguments, environment, cwd, streams, others):
     os.environ.update(environment)
     os.chdir(cwd)
     sys.argv = ["robot-rl", *arguments]
-    sys.exit(robot_rl.cli.main.main())
+    try:
+        code = robot_rl.cli.main.main()
+    except SystemExit as end:
+        code = end.code
+    if isinstance(code, int):
+        _end(code)
+    sys.exit(code)
+
+
+def _end(code):
+    """What an interpreter does at its end, but for taking all modules apart: most of the time of a short command."""
+    threading._shutdown()
+    atexit._run_exitfuncs()
+    with contextlib.suppress(OSError):  # nobody reads: the interpreter says so
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(code)
 
 
 def main(control):
