@@ -90,7 +90,7 @@ def pytest_xdist_make_scheduler(config, log):
 
     class OneClock(LoadFileScheduling):
         def _split_scope(self, nodeid):
-            file = super()._split_scope(nodeid)
+            file = nodeid.partition("::")[0]
             if not keeps_to_the_wall_clock(ROOT / file):
                 return file
             return "graphs" if "ros_nodes" in Path(file).parts else "wall clock"

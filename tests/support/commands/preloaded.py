@@ -22,7 +22,21 @@ import subprocess
 import sys
 import threading
 
-import robot_rl.cli.main
+_codes = []
+"""With which a command ends, in its process."""
+
+
+@atexit.register  # the first, so the last that runs: threads have ended, and what else is done at an end is done
+def _end():
+    """Taking all modules apart would take most of the time of a short command."""
+    if _codes and isinstance(_codes[0], int):
+        with contextlib.suppress(OSError):  # nobody reads: the interpreter says so
+            sys.stdout.flush()
+            sys.stderr.flush()
+            os._exit(_codes[0])
+
+
+import robot_rl.cli.main  # noqa: E402
 
 MODULES = (
     *("robot_rl.cell.robot_place", "robot_rl.run.train", "robot_rl.run.conclude", "robot_rl.run.evaluate_run"),
@@ -120,19 +134,8 @@ def _command(arguments, environment, cwd, streams, others):
         code = robot_rl.cli.main.main()
     except SystemExit as end:
         code = end.code
-    if isinstance(code, int):
-        _end(code)
+    _codes.append(code)
     sys.exit(code)
-
-
-def _end(code):
-    """What an interpreter does at its end, but for taking all modules apart: most of the time of a short command."""
-    threading._shutdown()
-    atexit._run_exitfuncs()
-    with contextlib.suppress(OSError):  # nobody reads: the interpreter says so
-        sys.stdout.flush()
-        sys.stderr.flush()
-        os._exit(code)
 
 
 def main(control):
