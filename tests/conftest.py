@@ -22,6 +22,11 @@ sys.dont_write_bytecode = False
 gc.disable()  # until all tests are collected: what is made up to then stays
 
 ROOT = Path(__file__).parents[1]
+BESIDE = 4
+"""Niceness of tests that run in several processes and do not keep to the wall clock: they make way for those that do.
+
+So there may be one process more than cores, which works while others wait for an arm or a graph.
+"""
 RERUNS = 2
 """How often a test that keeps to the wall clock is run again where it fails; a defect fails each time."""
 
@@ -52,6 +57,8 @@ def pytest_runtest_protocol(item):
     pytest's own plugin forgets its timer as soon as something fails, so it is left out (`addopts`).
     """
     faulthandler.dump_traceback_later(HUNG, file=item.config.stash[STDERR], exit=True)
+    if hasattr(item.config, "workerinput") and not keeps_to_the_wall_clock(item.path):
+        os.nice(max(BESIDE - os.nice(0), 0))  # for good; whoever has tests that keep to the wall clock begins with them
     try:
         return (yield)
     finally:
@@ -78,13 +85,15 @@ def keeps_to_the_wall_clock(file):
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config, log):
-    """Tests of a file share fixtures and stay in one process; so do all that keep to the wall clock."""
+    """Tests of a file share fixtures and stay in one process; so do all graphs, and all else on the wall clock."""
     from xdist.scheduler import LoadFileScheduling
 
     class OneClock(LoadFileScheduling):
         def _split_scope(self, nodeid):
-            file = super()._split_scope(nodeid)
-            return "wall clock" if keeps_to_the_wall_clock(ROOT / file) else file
+            file = nodeid.partition("::")[0]
+            if not keeps_to_the_wall_clock(ROOT / file):
+                return file
+            return "graphs" if "ros_nodes" in Path(file).parts else "wall clock"
 
         def remove_node(self, node):
             """Leave the finished files of a worker that crashed out of what is queued again.

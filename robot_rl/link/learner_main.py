@@ -13,6 +13,7 @@ import torch
 from robot_rl.errors import RobotRLError
 from robot_rl.link.messages import Failure
 from robot_rl.link.socket import Connection, PeerGoneError
+from robot_rl.system.process import keep_imports
 
 
 def serve_starter(
@@ -28,6 +29,7 @@ def serve_starter(
     """
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.SIG_IGN)  # they reach the other process too, who saves and then ends this one
+    keep_imports()
     (descriptor,) = sys.argv[1:] if argv is None else argv
     torch.set_num_threads(1)
     connection = Connection(socket.socket(fileno=int(descriptor)), starter)

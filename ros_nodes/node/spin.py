@@ -25,6 +25,7 @@ from robot_rl.errors import (
     RobotRLError,
     UnknownNameError,
 )
+from robot_rl.system.process import keep_imports
 from robot_rl.teleop.device import DeviceError
 from ros_nodes.node.parameter_file import check_names, parameter_files, read_sections
 
@@ -41,6 +42,7 @@ def run(make: Callable[[], Node], argv: Sequence[str] | None = None) -> int:
         make: Makes the node, once the context is there.
         argv: Arguments, those after `--ros-args` among them; None takes the process's own.
     """
+    keep_imports()
     node = None
     try:
         _check_parameter_files(sys.argv if argv is None else argv)
@@ -85,6 +87,7 @@ def run_job(
         interrupted: The exit code after Ctrl-C or SIGTERM; 0 is for a node that ends in no other way.
         acts: As in `run_with_threads`; of the thread that serves callbacks.
     """
+    keep_imports()
     sys.setswitchinterval(SWITCH_INTERVAL)
     name = "robot_rl"
     try:

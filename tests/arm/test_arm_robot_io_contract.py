@@ -9,6 +9,7 @@ from robot_rl.arm.arm_robot_io import ArmRobotIO
 from robot_rl.env.state_assembler import Freshness
 
 
+@pytest.mark.wall_clock
 class TestTheArmOfThePage(RobotIOContract):
     @pytest.fixture
     def robot(self, tmp_path, monkeypatch):

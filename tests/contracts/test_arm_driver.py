@@ -16,6 +16,8 @@ from robot_rl.env.robot_io import Command
 from robot_rl.errors import ArmStoppedError, RobotLostError, UnknownNameError
 from robot_rl.geometry import Pose
 
+pytestmark = pytest.mark.wall_clock
+
 STANDS = 0.3
 """Time after a fault within which an arm has to stand [s]."""
 

@@ -10,6 +10,8 @@ from robot_rl.arm.arm_robot_io import ArmRobotIO
 from robot_rl.arm.driver import find_driver
 from robot_rl.env.state_assembler import Freshness
 
+pytestmark = pytest.mark.wall_clock
+
 WIDTH = 0.08
 
 
@@ -42,8 +44,10 @@ class TestSo101(RobotIOContract):
     def robot(self, peer):
         io = ArmRobotIO(make(peer), WIDE_LIMITS, WIDE_CAP, freshness=Freshness(max_age=0.4))
         facts = dict(joints=5, gripper_width=WIDTH, reach=0.003, settle=1.0, patience=2.0, measures_wrench=False)
-        robot = robot_under_test(io, lambda: peer[0].tell("power off"), **facts)
-        peer[0].tell("settle")
-        come_to_rest(robot)  # it sags a little when the torque comes on
-        yield robot
-        io.close()
+        try:
+            robot = robot_under_test(io, lambda: peer[0].tell("power off"), **facts)
+            peer[0].tell("settle")
+            come_to_rest(robot)  # it sags a little when the torque comes on
+            yield robot
+        finally:
+            io.close()  # where it did not come to rest, too: the next test opens the same port

@@ -12,6 +12,8 @@ from robot_rl.env.robot_env import RobotEnv
 from robot_rl.env.task import WorkcellOptions
 from robot_rl.run.control_timing import ControlTiming
 
+pytestmark = pytest.mark.wall_clock
+
 OPTIONS = WorkcellOptions(realtime=True)
 
 

@@ -37,6 +37,7 @@ from robot_rl.reward.labels.process_messages import (
     StoreOpened,
 )
 from robot_rl.reward.vlm.make_backend import make_backend
+from robot_rl.system.process import keep_imports
 
 PAUSE = 5.0
 """Before the next attempt for episodes without a label, unless another one is recorded [s]."""
@@ -70,6 +71,7 @@ def main(begin: Callable[[Work], Callable[[], bool]]) -> int:
     Args:
         begin: Begins the work; returns the function that does a round of it, which returns whether to try again soon.
     """
+    keep_imports()
     out = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # what libraries print is no message
     # A buffer of its own: Python aborts at its end if a thread still reads from the buffer of `sys.stdin`.

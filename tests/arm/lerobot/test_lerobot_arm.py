@@ -20,6 +20,8 @@ from robot_rl.arm.lerobot.lerobot_arm import LeRobotArm, LeRobotArmConfig
 from robot_rl.errors import ArmStoppedError, ConfigError
 from robot_rl.geometry import Pose
 
+pytestmark = pytest.mark.wall_clock
+
 STAND_IN = Path(__file__).parents[2] / "support" / "lerobot_stand_in"
 REAL = os.environ.get("ROBOT_RL_LEROBOT_PYTHON", "")
 

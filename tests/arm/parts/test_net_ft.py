@@ -11,6 +11,8 @@ from robot_rl.arm.parts.net_ft import NetFt, NetFtConfig, counts_per_unit
 from robot_rl.arm.parts.part import find_wrench_sensor
 from robot_rl.errors import ArmStoppedError, ConfigError, RobotLostError
 
+pytestmark = pytest.mark.wall_clock
+
 FORCES = [1.0, -2.0, 3.0, 0.1, 0.2, -0.3]
 
 

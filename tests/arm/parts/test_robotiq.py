@@ -12,6 +12,8 @@ from robot_rl.arm.parts.robotiq import Robotiq, RobotiqConfig
 from robot_rl.arm.parts.robotiq_urcap import RobotiqUrcap, RobotiqUrcapConfig
 from robot_rl.errors import ArmStoppedError, ConfigError, RobotLostError
 
+pytestmark = pytest.mark.wall_clock
+
 
 @pytest.fixture(params=["serial", "urcap"])
 def peer(request, tmp_path):

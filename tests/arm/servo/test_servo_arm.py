@@ -17,7 +17,7 @@ from robot_rl.env.state_assembler import Freshness
 from robot_rl.errors import ArmStoppedError, ConfigError
 from robot_rl.geometry import Pose
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.wall_clock]
 
 
 @pytest.fixture(scope="module")

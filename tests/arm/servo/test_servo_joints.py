@@ -10,6 +10,8 @@ from robot_rl.arm.servo.servo_arm import ServoArmConfig, open_joints
 from robot_rl.clock import WallClock
 from robot_rl.errors import ArmStoppedError, ConfigError, RobotLostError
 
+pytestmark = pytest.mark.wall_clock
+
 HERE = [1500.0, 1700.0, 1900.0, 2100.0, 2300.0, 2500.0]
 
 

@@ -64,7 +64,7 @@ def test_the_peg_fits_and_the_clearance_is_as_small_as_promised():
 def test_doing_nothing_and_pushing_down_score_zero(peg, name):
     env, _ = peg
     policy = always(env) if name == "nothing" else always(env, 0.0, 0.0, 1.0)
-    played = [play(env, seed, policy) for seed in range(20)]
+    played = [play(env, seed, policy) for seed in range(8)]
     assert not any(episode.success for episode in played)
     assert not any(step.reward for episode in played for step in episode.steps)
 

