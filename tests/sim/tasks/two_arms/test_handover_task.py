@@ -176,7 +176,7 @@ def adversary(rng):
         yield np.append(np.clip(action, -1, 1), rng.integers(9) / 4 - 1).astype(np.float32)
 
 
-@pytest.mark.parametrize("commands", [500, pytest.param(1500, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("commands", [500, pytest.param(2500, marks=pytest.mark.slow)])
 def test_whatever_is_commanded_the_arms_keep_their_distance_and_their_workspace(commands):
     cell = make(WorkcellOptions())
     clock = Watched(cell.io, keep_out_of(SPEC.arms, SPEC.keep_out))
@@ -225,7 +225,7 @@ def anywhere(rng):
         yield points
 
 
-@pytest.mark.parametrize("commands", [200, pytest.param(600, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("commands", [200, pytest.param(1000, marks=pytest.mark.slow)])
 def test_the_last_check_alone_keeps_arms_apart_that_a_program_sends_at_each_other(tmp_path, commands):
     cell, rng = make(WorkcellOptions()), np.random.default_rng(0)
     cell.task.reset(100)
