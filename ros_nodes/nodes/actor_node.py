@@ -29,7 +29,7 @@ from ros_nodes.bridge.ros_workcell import RosWorkcell
 from ros_nodes.node.parameters import declare, refuse_changes
 from ros_nodes.node.robot_node_base import RobotNode
 from ros_nodes.node.spin import run_job
-from ros_nodes.nodes.actor_jobs import ActorJobs
+from ros_nodes.jobs.actor_jobs import ActorJobs
 
 LOST_EPISODES = 20
 """How many episodes in a row may be lost because the robot is not heard, before the run ends."""

@@ -12,7 +12,7 @@ from robot_rl.config.nodes import ActorNodeConfig
 from robot_rl.config.yaml_file import dump_yaml
 from robot_rl.errors import RobotRLError
 from robot_rl.run.deployment import Deployment
-from ros_nodes.nodes.actor_jobs import ActorJobs
+from ros_nodes.jobs.actor_jobs import ActorJobs
 
 TRAIN = {
     "task": "reach", "env_steps": 60, "demonstrations": 2, "warmup_steps": 20, "checkpoint_interval": 30,

@@ -19,7 +19,7 @@ from robot_rl.run.directory.run_directory import RunDirectory, default_run_path
 from robot_rl.run.evaluate_run import evaluate_run
 from robot_rl.run.make_reward import RewardSetup
 from robot_rl.run.train import train
-from ros_nodes.nodes.fleet_job import train_with_fleet
+from ros_nodes.jobs.fleet_job import train_with_fleet
 
 
 class ActorJobs:
