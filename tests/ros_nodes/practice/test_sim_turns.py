@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from ros_nodes_graph import Cell
 
+from robot_rl.clock import NS_PER_S
 from robot_rl.config.nodes import ActorNodeConfig
 from robot_rl.env.task import WorkcellOptions
 from robot_rl.errors import ConfigError, GraphError
@@ -17,13 +18,22 @@ PAIR = ("relocate_forward", "relocate_back")
 IN_PLACE = "the cube lies in the bin into which it belongs"
 
 
-def test_the_scene_is_handed_on_and_put_back_and_time_goes_on(graph):
+CUBE = slice(-7, -4)
+"""Where the cube lies, in a saved scene [m]."""
+
+
+@pytest.fixture
+def cells(graph):
     graph.add(SimNode, task=PAIR[0], lockstep=True, practice=True)
     graph.add(SafetyNode, lockstep=True)
     actor = graph.add(lambda **made: RobotNode("actor_node", **made))
     workcell = RosWorkcell(actor, ActorNodeConfig(graph_timeout=20.0))
     assert [turn.spec.name for turn in workcell.head.turns] == list(PAIR)
-    forth, back = (workcell.make(task, WorkcellOptions()) for task in PAIR)
+    return [workcell.make(task, WorkcellOptions()) for task in PAIR]
+
+
+def test_the_scene_is_handed_on_and_put_back_and_time_goes_on(cells):
+    forth, back = cells
     assert forth.io is back.io
     assert (forth.task.spec.name, back.task.spec.name) == PAIR
     assert isinstance(forth.task, Continues)
@@ -37,7 +47,7 @@ def test_the_scene_is_handed_on_and_put_back_and_time_goes_on(graph):
     times.append(back.clock.now())
     back.scene.restore(before)
     assert (forth.task.obstacle(), back.task.obstacle()) == (None, IN_PLACE)
-    np.testing.assert_allclose(forth.scene.save()[-7:-4], before[-7:-4], atol=1e-3)  # where the cube lies
+    np.testing.assert_allclose(forth.scene.save()[CUBE], before[CUBE], atol=1e-3)
     forth.task.go_on(5)
     times.append(forth.clock.now())
     assert times == sorted(times)
@@ -45,6 +55,22 @@ def test_the_scene_is_handed_on_and_put_back_and_time_goes_on(graph):
     to_bin = forth.task.observe(state, state.T_base_tcp)["state/bin"]
     assert abs(to_bin[1]) > 0.05
     assert not forth.task.evaluate(state).success
+
+
+def test_the_script_of_the_task_brings_a_cube_at_a_wall_into_reach_and_time_goes_on(cells):
+    _, back = cells
+    back.task.reset(4)
+    scene = back.scene.save()
+    middle = scene[CUBE][1]
+    scene[-7] += 0.045
+    back.scene.restore(scene)
+    before = back.clock.now()
+    back.task.tidy(back.io, back.clock)
+    x, y, _ = back.scene.save()[CUBE]
+    assert abs(x - 0.5) < 0.02
+    assert abs(y - middle) < 0.04
+    assert back.clock.now() - before > 5 * NS_PER_S
+    assert back.task.obstacle() is None
 
 
 def test_who_takes_no_turns_is_not_given_one(graph):
@@ -58,9 +84,7 @@ def test_who_takes_no_turns_is_not_given_one(graph):
         graph.add(SimNode, task=PAIR[0], lockstep=True, episode_task=PAIR[1])
 
 
-def test_a_scene_that_is_none_is_refused(graph):
-    cell = Cell(graph, PAIR[0], cap={"practice": True})
-    with pytest.raises(
-        GraphError, match=r"does not take scene: a scene of \d+ joint positions cannot go on from one of 3"
-    ):
-        cell.workcell.scene.restore(np.zeros(3))
+def test_a_scene_that_is_none_is_refused(cells):
+    forth, _ = cells
+    with pytest.raises(GraphError, match=r"does not take scene: a scene of \d+ joint positions cannot go on from one"):
+        forth.scene.restore(np.zeros(3))
