@@ -57,9 +57,10 @@ def practise(given: ActorNodeConfig, connect: Connect, log: Callable[[str], obje
     configs = {task: _config(given, path, task, tasks, resume=resume) for task in tasks}
     configs = {task: replace(config, processes=2, realtime=not lockstep) for task, config in configs.items()}
     place = PracticePlace(
-        replace(deployment, assistance=None),  # nobody takes part over topics yet; stops are waited for
+        replace(deployment, assistance=None),  # nobody takes part over topics yet
         check=lambda configs: None,  # a task and the reverse that it names
         resume_command=deployment.resume_command,
+        may_move=deployment.may_start,
     )
     summary = practice(configs, path, plan, resume=resume, place=place)
     return [*practice_lines(summary), f"directory: {path}"]

@@ -297,10 +297,11 @@ class SimNode(RobotNode):
             self._offset = wall - self.cell.clock.now()
         self._newest = state = self._io.read(images=self.config.lockstep)
         self._T_base_reset = state.T_base_tcp
-        self._publish_state(state)
-        if self.config.lockstep:
-            self._publish_images(state.stamp, state.images)
-            self._say_time(state.stamp)
+        if state.stamp > self._last_state:  # else nothing has changed
+            self._publish_state(state)
+            if self.config.lockstep:
+                self._publish_images(state.stamp, state.images)
+                self._say_time(state.stamp)
         return int(state.stamp + self._offset)
 
     def _judge(self, state: RobotState) -> None:
