@@ -6,6 +6,7 @@ import logging
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from robot_rl.arm.robot_connection import read_connection
 from robot_rl.cell.robot_file import RobotFile, crop_facts, read_robot_file
 from robot_rl.cell.robot_workcell import RobotWorkcell
 from robot_rl.errors import ConfigError
@@ -108,15 +109,19 @@ def robot_deployment(robot: RobotFile) -> Deployment:
         lost_episodes=LOST_EPISODES,
         can_film=False,
         resume_command=f"robot-rl train --robot {robot.path} --resume --out",
-        facts=robot_facts(robot.path, robot.connection.driver),
+        facts=robot_facts(robot.path),
     )
 
 
-def robot_facts(path: Path, driver: str) -> dict[str, Any]:
-    """Return what a run records of its robot; warn of one that was not commissioned as it is now, or with faults."""
+def robot_facts(path: Path) -> dict[str, Any]:
+    """Return what a run records of the robot of a file; warn of one not commissioned as it is now, or with faults.
+
+    Raises:
+        ConfigError: if the file is not valid.
+    """
     commissioning = newest_report(path)
     _note_commissioning(path, commissioning)
-    crops = crop_facts(path)
+    driver, crops = read_connection(path).driver, crop_facts(path)
     return {"robot_file": str(path.resolve()), "driver": driver, "commissioning": commissioning, "crops": crops}
 
 

@@ -43,8 +43,14 @@ class SimNodeConfig(ArmCap):
     """With a board: the camera is on the tool and the board on the table, or the other way round."""
     operator: Literal["script", "person"] = "script"
     """Source of demonstrations and interventions: the task's script, or a person with a device, who starts each."""
+    practice: bool = False
+    """The task and its reverse take turns in one scene, without resets, for `job:=practice` of the actor."""
     episode_seed: NonNegative = 0
     """Everything random in the episode that the service `task/reset` starts follows from it; may change at any time."""
+    episode_task: str = ""
+    """With `practice`: whose turn it is, the task or its reverse; may change between episodes. None: that of `task`."""
+    scene: str = ""
+    """With `practice`: an answer of the service `task/scene`; to set it puts that scene back. None: it was not."""
 
 
 @dataclass(frozen=True, config=STRICT)
@@ -216,16 +222,18 @@ class CalibrateNodeConfig:
 class ActorNodeConfig:
     """The run: demonstrations, learning, evaluation."""
 
-    job: Literal["train", "demo", "eval"] = "train"
-    """`train`: all of it; `demo`: demonstrations into a store; `eval`: the policy of a run, left alone."""
+    job: Literal["train", "practice", "demo", "eval"] = "train"
+    """`train`: all of it; `practice`: a task and its reverse in turn, without resets; `demo`: demonstrations into a
+    store; `eval`: the policy of a run, left alone."""
     config: str = ""
     """YAML file with the settings of the run, as for `robot-rl train --config`; none takes the defaults."""
     settings: tuple[str, ...] = ()
     """Overrides `key=value`, as for `robot-rl train --set`."""
     out: str = ""
     """Where to record. Training: the run directory; none takes runs/<task>-seed<seed>-<time>, and one that holds a run
-    is continued. Demonstrations: the directory of the store; one that holds some is continued. Evaluation: the
-    directory of a new store for its episodes; none keeps none."""
+    is continued. Practice: its directory; one that holds a practice is continued. Demonstrations: the directory of the
+    store; one that holds some is continued. Evaluation: the directory of a new store for its episodes; none keeps
+    none."""
     demos: str = ""
     """Training: a store of demonstrations to begin a new run with; none has them made."""
     run: str = ""
@@ -233,7 +241,12 @@ class ActorNodeConfig:
     episodes: NonNegative = 0
     """Number of demonstrations, or of evaluation episodes; 0: as in the settings, or in those of the run."""
     learner: Literal["node", "inside"] = "node"
-    """Where the learner is: in `learner_node`, over topics, or a process of the actor's own."""
+    """Where the learner is: in `learner_node`, over topics, or a process of the actor's own. A practice has one of its
+    own for each task."""
+    unattended: bool = False
+    """Practice: nobody is there; nobody takes over, and where only a person could help, it ends."""
+    patience: Positive = 30
+    """Practice: robot time without a success after which a person is needed [min]."""
     fleet: str = ""
     """Training: a fleet file (YAML); then the learner is the fleet's, and the settings of the run are those of the
     file."""

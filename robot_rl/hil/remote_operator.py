@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import contextlib
+import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -13,7 +14,7 @@ from robot_rl.data.schema import Source
 from robot_rl.env.episode_observer import Observer
 from robot_rl.env.handover import HandoverLimits
 from robot_rl.env.robot_env import RobotEnv
-from robot_rl.env.supervision import Supervision
+from robot_rl.env.supervision import LISTEN, Supervision
 from robot_rl.env.task import Workcell, WorkcellOptions
 from robot_rl.errors import StepOrderError
 from robot_rl.hil.interventions import draw_interventions
@@ -112,7 +113,11 @@ class RemoteOperator:
 
     def may_start(self) -> bool:
         """Return whether the next episode may start; wait a moment while a stop is latched."""
-        return self._supervision is None or self._supervision.may_go_on()
+        if self._supervision is not None:
+            return self._supervision.may_go_on()
+        if self._stop_reason:
+            time.sleep(LISTEN)
+        return not self._stop_reason
 
     def exchange(self, learner: LearnerPort) -> None:
         """Send the operator's new labels of recorded episodes to the learner; never wait."""

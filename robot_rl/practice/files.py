@@ -76,18 +76,23 @@ class PracticeFiles:
         self.path = path
 
     @staticmethod
-    def check_free(path: Path) -> None:
-        """Check that a new practice can be made there; one that was killed before its first training began is none.
+    def begun(path: Path) -> bool:
+        """Return whether a practice has begun there; one that was killed before its first training began has not."""
+        return (path / PRACTICE).exists() and any(RunDirectory.holds_run(folder) for folder in path.iterdir())
+
+    @classmethod
+    def check_free(cls, path: Path) -> None:
+        """Check that a new practice can be made there.
 
         Raises:
             RunDirectoryError: if something is there.
         """
-        if (path / PRACTICE).exists():
-            if not any(RunDirectory.holds_run(folder) for folder in path.iterdir()):
-                return
+        if cls.begun(path):
             raise RunDirectoryError(
                 f"{path} already holds a practice; add --resume to continue it, or choose another directory"
             )
+        if (path / PRACTICE).exists():
+            return
         if path.exists() and (not path.is_dir() or any(path.iterdir())):
             raise RunDirectoryError(f"{path} is not empty and not a practice; choose another directory")
 
@@ -127,7 +132,7 @@ class PracticeFiles:
         Raises:
             RunDirectoryError: if no training has begun.
         """
-        if not any(RunDirectory.holds_run(folder) for folder in self.path.iterdir()):
+        if not self.begun(self.path):
             raise RunDirectoryError(f"{self.path} ended before its first training began; begin it without --resume")
         return self.path / task / "config.yaml" if self.has_run(task) else self.path / SETTINGS / f"{task}.yaml"
 

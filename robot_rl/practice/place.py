@@ -39,6 +39,7 @@ class PracticePlace:
             cannot, the policies are evaluated in turn, each in the scene that the other one leaves, and a person is
             needed where none goes on.
         resume_command: The command that continues a practice, up to the name of its directory.
+        may_move: Returns whether the arm may move; waits a moment while a supervisor elsewhere has latched a stop.
     """
 
     deployment: Deployment = field(default_factory=Deployment)
@@ -46,6 +47,7 @@ class PracticePlace:
     opened: Callable[[Mapping[str, WorkcellOptions]], contextlib.AbstractContextManager[object]] = _nothing_to_open
     resets: bool = True
     resume_command: str = RESUME
+    may_move: Callable[[], bool] = lambda: True
 
 
 def wanted_options(

@@ -107,7 +107,7 @@ class Practice:
         """End the practice with the running episode; for a signal handler."""
         self._stop = True
         for opened in self._trainings.values():
-            opened.training.stop_requested = True
+            opened.training.stop_soon()
         self._progress.log("stopping at the end of this episode, then saving; once more to stop at once")
 
     def run(self) -> str | None:
@@ -199,12 +199,12 @@ class Practice:
     @property
     def _held(self) -> bool:
         """Whether somebody holds the arm."""
-        return self._person is not None and self._person.held
+        return self._person.held if self._person is not None else not self._place.may_move()
 
     def _may_go_on(self) -> bool:
         """Return whether the arm may move; wait a moment while somebody holds it, and call them if the arm stopped."""
         if self._person is None:
-            return True
+            return self._place.may_move()
         free = self._person.beside(self._stage.current or self._turns.next).may_start()
         before, self._stopped = self._stopped, self._person.stopped is not None
         if self._stopped and not before:

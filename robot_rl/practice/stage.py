@@ -1,7 +1,7 @@
 """The scene that the tasks of a practice share, and the arm's way from the end of one episode to the start of the next.
 
-On a robot the scene stays by itself. In simulation each task has a simulation of its own, and the scene goes from one
-to the next.
+On a robot the scene stays by itself. In simulation in this process each task has a simulation of its own, and the scene
+goes from one to the next.
 """
 
 from __future__ import annotations
@@ -196,10 +196,10 @@ class Stage:
                 scene.restore(saved)
 
     def _show(self, cell: Workcell) -> None:
-        """Have the simulation of every other task go on from the scene of `cell`."""
-        if cell.scene is None:
+        """Have every other simulation go on from the scene of `cell`; behind topics, tasks share one."""
+        others = [place.cell.scene for place in self.places.values() if place.cell.scene not in (None, cell.scene)]
+        if cell.scene is None or not others:
             return
         saved = cell.scene.save()
-        for place in self.places.values():
-            if place.cell is not cell and place.cell.scene is not None:
-                place.cell.scene.restore(saved)
+        for scene in others:
+            scene.restore(saved)

@@ -104,8 +104,12 @@ class Training:
 
     def request_stop(self) -> None:
         """End the training with the running episode; for a signal handler."""
-        self.stop_requested = True
         self.record.log("stopping at the end of this episode, then saving; once more to stop at once without saving")
+        self.stop_soon()
+
+    def stop_soon(self) -> None:
+        """End it with the running episode, and do not wait for a person; from any thread."""
+        self.stop_requested = True
         if isinstance(self._env, SupportsGivingUp):
             self._env.give_up()
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
+from typing import NamedTuple
 
 from std_msgs.msg import String
 
@@ -16,12 +17,22 @@ from robot_rl.run.directory.calibrations import CalibrationRecord
 from ros_nodes.bridge.lockstep_clock import LockstepClock
 from ros_nodes.bridge.ros_intervention import RosIntervention
 from ros_nodes.bridge.ros_robot_io import RosRobotIO, freshness_of
-from ros_nodes.bridge.ros_task import RosTask
+from ros_nodes.bridge.ros_task import RosScene, RosTask, RosTurn, TaskServer
 from ros_nodes.bridge.task_check import check_task
 from ros_nodes.bridge.wait import Arrivals
 from ros_nodes.interface import topics
 from ros_nodes.interface.task_messages import CameraCalibration, TaskHead, from_text
 from ros_nodes.node.robot_node_base import RobotNode
+
+
+class _Connection(NamedTuple):
+    """An arm behind topics, and the node that has the task."""
+
+    io: RosRobotIO
+    lockstep: LockstepClock | None
+    server: TaskServer
+    scene: RosScene | None
+    cameras: tuple[str, ...]
 
 
 class RosWorkcell:
@@ -39,6 +50,7 @@ class RosWorkcell:
         self._node, self._config = node, config
         self._arrivals = Arrivals()
         self._head: TaskHead | None = None
+        self._shared: _Connection | None = None  # by tasks that take turns
         node.subscribe(topics.HEAD, self._receive_head)
         self._intervention = RosIntervention(node, self._arrivals)
         if not self._arrivals.wait_for(lambda: self._head is not None, config.graph_timeout):
@@ -86,8 +98,17 @@ class RosWorkcell:
             GraphError: if the task is another, or a node is missing.
             UnknownNameError: if a camera is not published.
         """
-        node, head = self._node, self.head
+        head = self.head.of_turn(task)
         check_task(head, task, options)
+        if not head.turns:
+            return self._workcell(head, self._connect(options.cameras))
+        if self._shared is None:  # tasks that take turns have one arm, which sees all that there is to see
+            self._shared = self._connect(head.cameras)
+        return self._workcell(head, self._shared)
+
+    def _connect(self, cameras: Sequence[str]) -> _Connection:
+        """Return the arm behind topics, with these cameras."""
+        node, head = self._node, self.head
         freshness = freshness_of(
             max_age=self._config.max_age,
             max_camera_age=self._config.max_camera_age,
@@ -95,16 +116,22 @@ class RosWorkcell:
             lockstep=head.lockstep,
         )
         lockstep = LockstepClock(node, self._arrivals) if head.lockstep else None
-        clock: Clock = lockstep or node.wall
         io = RosRobotIO(
             node,
-            clock,
+            lockstep or node.wall,
             self._arrivals,
-            cameras=options.cameras,
+            cameras=cameras,
             freshness=freshness,
             lockstep=head.lockstep,
             arms=tuple(head.spec.arms),
         )
+        server = TaskServer(node, self._arrivals, self._task_server())
+        return _Connection(io, lockstep, server, RosScene(node, server) if head.turns else None, tuple(cameras))
+
+    def _workcell(self, head: TaskHead, arm: _Connection) -> Workcell:
+        """Return the workcell of a task with an arm behind topics."""
+        node, io, lockstep = self._node, arm.io, arm.lockstep
+        clock: Clock = lockstep or node.wall
 
         def ready(stamp: int) -> None:
             """Wait for measurements from `stamp` [ns] on."""
@@ -112,7 +139,7 @@ class RosWorkcell:
                 lockstep.wait_for_stamp(stamp)
                 return
             sources = [(f"{name} pose".strip(), parts, "pose") for name, parts in io.arms.items()]
-            sources += [(camera_part(name), io.parts, camera_part(name)) for name in options.cameras]
+            sources += [(camera_part(name), io.parts, camera_part(name)) for name in arm.cameras]
             arrived = self._arrivals.wait_for(
                 lambda: task_.estimated(stamp) and all(parts.stamp(part) >= stamp for _, parts, part in sources), 10.0
             )
@@ -120,12 +147,16 @@ class RosWorkcell:
                 ages = ", ".join(f"{what} {parts.age(part, clock.now()):.2f} s" for what, parts, part in sources)
                 raise GraphError(f"nothing has been measured since the reset; newest: {ages}")
 
-        task_ = RosTask(node, head, self._arrivals, server=self._task_server(), ready=ready)
+        task_: RosTask
+        if arm.scene is None:
+            task_ = RosTask(node, head, self._arrivals, server=arm.server, ready=ready)
+        else:
+            task_ = RosTurn(node, head, self._arrivals, server=arm.server, ready=ready, scene=arm.scene)
         operator = self._intervention.make_operator(head, clock, self._config.operator_timeout)
         if lockstep is not None:
             lockstep.last_command = lambda: io.last_stamp
             lockstep.measured += [io.complete_at, task_.estimated]
-            frames = [camera_part(name) for name in options.cameras]
+            frames = [camera_part(name) for name in arm.cameras]
             lockstep.measured.append(lambda stamp: all(io.parts.stamp(part) >= stamp for part in frames))
             lockstep.answered.append(task_.judged)
             if operator is not None:
@@ -141,6 +172,7 @@ class RosWorkcell:
             await_frames=io.await_frames,
             measures_wrench=self.head.measures_wrench is not False,
             takes_wrench=head.simulation is not None,
+            scene=arm.scene,
         )
 
     def _wait_for_graph(self, io: RosRobotIO, *, measuring: bool) -> None:

@@ -23,8 +23,10 @@ from ros_nodes.bringup.table import NodeSpec, from_text, node_specs, read_table
 if TYPE_CHECKING:
     from robot_rl.env.task import TaskSpec
 
-GUARD, SIMULATED_ARM = "safety", "sim"
+GUARD, SIMULATED_ARMS = "safety", ("sim", "practice_sim")
 """Nodes, in the table, that have to know the simulated task: its arms and keep-out, and how long its steps are."""
+PRACTICE = "practice"
+"""Bringup in which a simulated task and its reverse take turns."""
 LATCH = "latched_stop"
 """File of a latched stop: a node that dies and is started again by the bringup holds it still."""
 
@@ -39,13 +41,15 @@ def plan(bringup: str, given: Mapping[str, Any], folder: Path, *, flag: str = ""
         flag: Written before the name of an argument, in messages.
 
     Raises:
-        ConfigError: if a file that is given is not there.
+        ConfigError: if a file that is given is not there, or an argument does not go with a practice.
         UnknownNameError: if there is no such bringup, argument or node.
     """
     if (params := given.get("params")) and not Path(params).is_file():
         raise ConfigError(f"{flag}params {params}: there is no such file; launch/config/robot.yaml is an example")
     if (file := given.get("task_file")) and not Path(file).expanduser().is_file():
         raise ConfigError(f"{flag}task_file {file}: there is no such file; launch/config/task.yaml is an example")
+    if bringup == PRACTICE:
+        _check_practice(given, flag)
     latch = folder / LATCH
     latch.unlink(missing_ok=True)
     specs = _planned(bringup, given, folder)
@@ -55,13 +59,38 @@ def plan(bringup: str, given: Mapping[str, Any], folder: Path, *, flag: str = ""
     ]
 
 
+def _check_practice(given: Mapping[str, Any], flag: str) -> None:
+    """Check the arguments of a practice, before any node is started.
+
+    Raises:
+        ConfigError: naming the one that does not go with it.
+    """
+    if given.get("console"):
+        raise ConfigError(
+            f"{flag}console: over topics nobody takes part in a practice yet; leave it out, or practise in one "
+            "process: robot-rl practice TASK --console"
+        )
+    if given.get("fleet"):
+        raise ConfigError(f"{flag}fleet: a fleet learns one task, a practice two in turn; leave it out")
+    task = _simulated_task(_task_name(given))
+    if task is not None and not task.reverse:
+        raise ConfigError(
+            f"{flag}task {task.name}: it names no reverse, so it cannot be practised over topics; choose one that "
+            "does, e.g. relocate_forward"
+        )
+
+
+def _task_name(given: Mapping[str, Any]) -> str:
+    return str(given.get("task") or read_table()["arguments"]["task"]["default"])
+
+
 def _planned(bringup: str, given: Mapping[str, Any], folder: Path) -> list[NodeSpec]:
     """Return the nodes of a bringup with what they have to know of a simulated task."""
     table = read_table()
     specs = node_specs(table, bringup, given)
     if given.get("task_file") or all(spec.name != GUARD for spec in specs):
         return specs
-    task = _simulated_task(str(given.get("task") or table["arguments"]["task"]["default"]))
+    task = _simulated_task(_task_name(given))
     if task is None:
         return specs
     if task.arms:
@@ -98,7 +127,7 @@ def _with_step_limits(spec: NodeSpec, task: TaskSpec) -> NodeSpec:
     from robot_rl.cell.step_limits import step_limits
 
     widened = step_limits(task)
-    more = {GUARD: widened.limits, SIMULATED_ARM: widened.cap}.get(spec.name)
+    more = {GUARD: widened.limits, **dict.fromkeys(SIMULATED_ARMS, widened.cap)}.get(spec.name)
     return replace(spec, parameters={**spec.parameters, **more}) if more else spec
 
 

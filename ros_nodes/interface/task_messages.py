@@ -15,7 +15,7 @@ from std_msgs.msg import String
 
 from robot_rl.config.components import SimulationConfig
 from robot_rl.env.cell_geometry.camera_mount import CameraMount
-from robot_rl.env.task import TaskSpec
+from robot_rl.env.task import StartPose, TaskSpec
 from robot_rl.errors import LinkError
 from robot_rl.run.directory.calibrations import CalibrationRecord
 from robot_rl.spec import ArraySpec
@@ -33,6 +33,21 @@ def _settings(value: object) -> object:
 
 
 @dataclass(frozen=True, config=_STRICT)
+class TaskTurn:
+    """A task of a practice.
+
+    Attributes:
+        spec: The fixed facts.
+        observations: Specs of the task's own part of the observation.
+        home: How the arm goes to its start pose after an episode; None: the next episode brings it there.
+    """
+
+    spec: TaskSpec
+    observations: dict[str, ArraySpec]
+    home: StartPose | None
+
+
+@dataclass(frozen=True, config=_STRICT)
 class TaskHead:
     """What there is to know of a task before it starts; latched.
 
@@ -46,6 +61,7 @@ class TaskHead:
         simulation: How a simulated arm moves, where that differs from the task's own; None on a real one.
         measures_wrench: Whether the arm measures forces; without, they are not observed. None: it has not said yet. A
             head without this entry is of a time when all were observed.
+        turns: The tasks that take turns in one scene, without resets; that of `spec` is the first. Empty: it is alone.
     """
 
     spec: TaskSpec
@@ -56,6 +72,17 @@ class TaskHead:
     cameras: tuple[str, ...]
     simulation: Annotated[SimulationConfig | None, BeforeValidator(_settings)]
     measures_wrench: bool | None = True
+    turns: tuple[TaskTurn, ...] = ()
+
+    def of_turn(self, task: str) -> TaskHead:
+        """Return the facts as they are while it is the turn of a task; unchanged, if it takes no turns here."""
+        turn = next((turn for turn in self.turns if turn.spec.name == task), None)
+        return self if turn is None else dataclasses.replace(self, spec=turn.spec, observations=turn.observations)
+
+    @property
+    def home(self) -> StartPose | None:
+        """How the arm goes to its start pose after an episode; None: the next episode brings it there."""
+        return next((turn.home for turn in self.turns if turn.spec.name == self.spec.name), None)
 
 
 @dataclass(frozen=True, config=_STRICT)
@@ -96,10 +123,30 @@ class Judgement:
 
 @dataclass(frozen=True, config=_STRICT)
 class EpisodeStarted:
-    """The answer to `task/reset`. `stamp` [ns]: measurements from then on belong to the episode."""
+    """The answer to `task/reset` and `task/go_on`.
+
+    Attributes:
+        episode: Its number.
+        stamp: Measurements from then on belong to it [ns].
+        task: Whose it is, of those that take turns; empty: there is one.
+    """
 
     episode: int
     stamp: int
+    task: str = ""
+
+
+@dataclass(frozen=True, config=_STRICT)
+class SceneReport:
+    """The answer to `task/scene`, and what the parameter `scene` puts back.
+
+    Attributes:
+        scene: Positions of all joints of the simulated scene.
+        obstacles: Why each task cannot begin in it; None if it can.
+    """
+
+    scene: list[float]
+    obstacles: dict[str, str | None]
 
 
 @dataclass(frozen=True, config=_STRICT)
@@ -130,9 +177,28 @@ class CameraCalibration:
     mount: CameraMount | None
 
 
-Content = TaskHead | Estimates | OutcomeMessage | Judgement | EpisodeStarted | Advance | Advanced | CameraCalibration
+Content = (
+    TaskHead
+    | Estimates
+    | OutcomeMessage
+    | Judgement
+    | EpisodeStarted
+    | SceneReport
+    | Advance
+    | Advanced
+    | CameraCalibration
+)
 Kind = TypeVar(
-    "Kind", TaskHead, Estimates, OutcomeMessage, Judgement, EpisodeStarted, Advance, Advanced, CameraCalibration
+    "Kind",
+    TaskHead,
+    Estimates,
+    OutcomeMessage,
+    Judgement,
+    EpisodeStarted,
+    SceneReport,
+    Advance,
+    Advanced,
+    CameraCalibration,
 )
 
 

@@ -155,6 +155,12 @@ EACH_ARM = (*MEASURED, TOOL, MEASURES, ROBOT_DESCRIPTION, INTERVENTION, SET_POIN
 
 RESET = ("task/reset", Trigger)
 """Starts the episode of the parameter `episode_seed`; answers when the arm is at its start pose."""
+GO_ON = ("task/go_on", Trigger)
+"""In a practice: starts the episode of the parameter `episode_seed` in the scene as it is, at the arm's start pose."""
+TIDY = ("task/tidy", Trigger)
+"""In a practice: moves what a failed episode has left out of reach; answers with the stamp [ns] of its end."""
+SCENE = ("task/scene", Trigger)
+"""In a practice: the answer has the scene, and why each task cannot begin in it (JSON)."""
 READY_SERVICE = ("task/ready", Trigger)
 """On a real robot: the scene is ready, the episode may begin."""
 SUCCESS_SERVICE, FAILURE_SERVICE = ("task/success", Trigger), ("task/failure", Trigger)

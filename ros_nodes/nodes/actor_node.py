@@ -1,6 +1,7 @@
 """The main job on a robot: demonstrations, learning with interventions, evaluation; robot and learner behind topics.
 
-It is `robot-rl train`, `demo` or `eval` at another site: the same loops, records and files. It needs no simulator.
+It is `robot-rl train`, `practice`, `demo` or `eval` at another site: the same loops, records and files. It needs no
+simulator.
 """
 
 from __future__ import annotations
@@ -16,7 +17,6 @@ import numpy as np
 import torch
 
 from robot_rl.arm.control_thread import acting
-from robot_rl.arm.robot_connection import read_connection
 from robot_rl.cell.robot_place import robot_facts
 from robot_rl.config.nodes import ActorNodeConfig
 from robot_rl.env.task import Workcell, WorkcellOptions
@@ -26,10 +26,11 @@ from ros_nodes.bridge.link_topics import LearnerOverTopics
 from ros_nodes.bridge.ros_operator import RosOperator
 from ros_nodes.bridge.ros_robot_io import RosRobotIO
 from ros_nodes.bridge.ros_workcell import RosWorkcell
+from ros_nodes.jobs.actor_jobs import ActorJobs
+from ros_nodes.jobs.site import Site
 from ros_nodes.node.parameters import declare, refuse_changes
 from ros_nodes.node.robot_node_base import RobotNode
 from ros_nodes.node.spin import run_job
-from ros_nodes.nodes.actor_jobs import ActorJobs
 
 LOST_EPISODES = 20
 """How many episodes in a row may be lost because the robot is not heard, before the run ends."""
@@ -63,12 +64,12 @@ class ActorNode(RobotNode):
 
     def run(self) -> int:
         """Do the job, or continue it, and return the exit code."""
-        for line in ActorJobs(self.config, self._deployment, self.get_logger().info).run():
+        for line in ActorJobs(self.config, self._connect, self.get_logger().info).run():
             self.get_logger().info(line)
         return 0
 
-    def _deployment(self) -> tuple[Deployment, bool]:
-        """Return the robot and the learner behind topics, and whether the simulated time waits for the actor."""
+    def _connect(self) -> Site:
+        """Return the robot and the learner behind topics."""
         workcell = RosWorkcell(self, self.config)
 
         def make_workcell(task: str, options: WorkcellOptions) -> Workcell:
@@ -98,11 +99,10 @@ class ActorNode(RobotNode):
             facts=self._facts_of_robot(),
             resume_command="the same `robot-rl up` (or `ros2 launch`) and --out",
         )
-        return deployment, lockstep
+        return Site(deployment, lockstep, tuple(turn.spec.name for turn in workcell.head.turns))
 
     def _facts_of_robot(self) -> dict[str, Any]:
-        path = Path(self.config.robot_file)
-        return robot_facts(path, read_connection(path).driver) if self.config.robot_file else {}
+        return robot_facts(Path(self.config.robot_file)) if self.config.robot_file else {}
 
 
 def main() -> int:

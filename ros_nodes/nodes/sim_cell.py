@@ -14,6 +14,7 @@ from robot_rl.env.task_arms import TaskArms
 from robot_rl.errors import ConfigError, PluginError
 from robot_rl.run.directory.calibrations import CalibrationRecord, read_record
 from ros_nodes.node.parameters import named_values
+from ros_nodes.nodes.sim_turns import SimTurns
 from sim.arm.urdf import arm_urdf
 from sim.calibration.cell import RigTruth, calibration_workcell, draw_truth
 from sim.calibration.rig import Plate
@@ -30,6 +31,7 @@ class Mirror(NamedTuple):
         lenses: Those lenses.
         description: The arm as URDF.
         arms: The arms as the task uses them.
+        turns: The tasks that take turns in a practice, that of `cell` first; None: it is alone.
     """
 
     cell: Workcell
@@ -39,6 +41,7 @@ class Mirror(NamedTuple):
     lenses: dict[str, CameraIntrinsics]
     description: str
     arms: TaskArms
+    turns: SimTurns | None
 
 
 def make_mirror(config: SimNodeConfig) -> Mirror:
@@ -46,7 +49,7 @@ def make_mirror(config: SimNodeConfig) -> Mirror:
 
     Raises:
         CalibrationError: if a file is no such calibration, or of another camera, resolution or robot.
-        ConfigError: if a board is to be seen by more or less than one camera.
+        ConfigError: if a board is to be seen by more or less than one camera, or the task cannot be practised.
         PluginError: if a board is asked for and OpenCV is not installed.
         UnknownNameError: if there is no such task or camera.
     """
@@ -65,7 +68,28 @@ def make_mirror(config: SimNodeConfig) -> Mirror:
     options = WorkcellOptions(config.cameras, size, realtime=not config.lockstep, simulation=simulation)
     cell = make_workcell(config.task, options) if truth is None else _with_board(config.board, truth, options)
     records = {name: read_record(f"{name}={file}") for name, file in files.items()}
-    return Mirror(cell, size, simulation, records, lenses, arm_urdf(), TaskArms(cell.task.spec))
+    turns = _turns(cell, config, options) if config.practice else None
+    return Mirror(cell, size, simulation, records, lenses, arm_urdf(), TaskArms(cell.task.spec), turns)
+
+
+def _turns(cell: Workcell, config: SimNodeConfig, options: WorkcellOptions) -> SimTurns:
+    """Return a task and its reverse, which take turns.
+
+    Raises:
+        ConfigError: if it has none, one of them needs a reset, or a person is to lead.
+    """
+    spec = cell.task.spec
+    if config.operator == "person":
+        raise ConfigError(
+            "a practice over topics has no person yet: leave console out, or practise in one process: "
+            f"robot-rl practice {spec.name} --console"
+        )
+    if not spec.reverse:
+        raise ConfigError(
+            f"{spec.name} names no reverse, so it cannot be practised over topics; practise a task that does, e.g. "
+            "relocate_forward"
+        )
+    return SimTurns({spec.name: cell, spec.reverse: make_workcell(spec.reverse, options)})
 
 
 def _truth(config: SimNodeConfig) -> RigTruth:

@@ -23,7 +23,7 @@ from trajectory_msgs.msg import MultiDOFJointTrajectory
 from robot_rl.clock import NS_PER_S
 from robot_rl.config.nodes import SimNodeConfig
 from robot_rl.env.robot_io import Command, RobotState
-from robot_rl.errors import CommandRefusedError, RobotRLError, StaleStateError
+from robot_rl.errors import CommandRefusedError, ConfigError, RobotRLError, StaleStateError
 from ros_nodes.interface import convert, topics
 from ros_nodes.interface.arm_publisher import ArmPublisher
 from ros_nodes.interface.task_messages import (
@@ -59,13 +59,14 @@ class SimNode(RobotNode):
         super().__init__("sim_node", **options)
         self.config = config = declare(self, SimNodeConfig)
         self._seed = config.episode_seed
-        refuse_changes(self, SimNodeConfig, {"episode_seed": self._set_seed})
+        live: dict[str, Any] = {"episode_seed": self._set_seed, "episode_task": self._take_turn, "scene": self._restore}
+        refuse_changes(self, SimNodeConfig, live)
         mirror = make_mirror(config)
-        self.cell, size, self._lenses, self._arms = mirror.cell, mirror.image_size, mirror.lenses, mirror.arms
-        self._io: Any = self.cell.io  # MuJoCo's: it can also give frames apart from the rest
-        self._task, self._spec = self.cell.task, self.cell.task.spec
+        self._turns, size, self._lenses, self._arms = mirror.turns, mirror.image_size, mirror.lenses, mirror.arms
         self._person = OperatorReady(self) if config.operator == "person" else None
-        self._operator = self.cell.operator if self._person is None else None
+        self.cell = mirror.cell
+        self._use_cell()
+        self._spec = self.cell.task.spec
         self._episode = 0
         self._offset = 0  # from the simulation's time to the stamps [ns]
         self._last_state = self._last_frame = -1
@@ -91,12 +92,18 @@ class SimNode(RobotNode):
             self.timer(1.0 / config.state_rate, self._tick)
             if config.cameras:
                 self.timer(1.0 / config.camera_rate, self._publish_frames)
+        if config.episode_task:
+            self._take_turn(config.episode_task)
+        self._task.reset(self._seed)
         self._begin_episode()
+        if config.scene:
+            self._restore(config.scene)
         operator = "none" if self._operator is None else self.cell.operator_source.name.lower()
         operator = operator if self._person is None else "human"
-        observed = dict(self._task.observation_specs())
+        observed = dict(mirror.cell.task.observation_specs())
         head = TaskHead(self._spec, observed, operator, config.lockstep, size, config.cameras, mirror.simulation)
-        self._publish_task.head(head)
+        turns = () if self._turns is None else self._turns.facts()
+        self._publish_task.head(replace(head, turns=turns))
 
     def facts(self) -> Mapping[str, object]:
         """Whether a person is waited for, who shall demonstrate; and the cap in force."""
@@ -104,8 +111,14 @@ class SimNode(RobotNode):
 
     def destroy_node(self) -> None:
         """Releases the cameras, too."""
-        self.cell.close()
+        (self._turns or self.cell).close()
         super().destroy_node()
+
+    def _use_cell(self) -> None:
+        """Simulate `cell` from now on."""
+        self._task = self.cell.task
+        self._io: Any = self.cell.io  # MuJoCo's: it can also give frames apart from the rest
+        self._operator = self.cell.operator if self._person is None else None
 
     def _make_publishers(self, config: SimNodeConfig) -> None:
         self._publish_task, self._transforms = TaskPublisher(self), self.transforms()
@@ -121,6 +134,10 @@ class SimNode(RobotNode):
         self._commander = Commander(self, self.config, self._follow_waiting, arms=self._spec.each)
         self.subscribe(topics.SAFE_COMMAND.of_arms(self._spec.arms), self._follow)
         self.create_service(Trigger, topics.RESET[0], self._on_reset)
+        if self._turns is not None:
+            self._turns.serve(
+                self, lambda: self._seed, begin=self._begin_episode, look=self._look, meanwhile=self._show_motion
+            )
         group = ReentrantCallbackGroup()  # of its own: while it waits for a person, everything else goes on
         self.create_service(SetBool, topics.OPERATOR_RESET[0], self._on_operator_reset, callback_group=group)
         if self.config.lockstep:
@@ -155,8 +172,9 @@ class SimNode(RobotNode):
         if goal is None or self._last_command < goal.after:  # the command that belongs to it is on its way
             self._pacer.cancel()
             return
-        self._io.sleep_until(min(now + PIECE, goal.until))
-        if self._io.now() >= goal.until:
+        until = goal.until - self._offset
+        self._io.sleep_until(min(now + PIECE, until))
+        if self._io.now() >= until:
             self._goal = None
             state = self._measure(images=goal.frames)
             if state is not None:
@@ -166,9 +184,9 @@ class SimNode(RobotNode):
             self._say_time(self._last_state)
 
     def _say_time(self, stamp: int) -> None:
-        now = self._io.now()
+        now = self._io.now() + self._offset
         self._time_out.publish(ClockMessage(clock=convert.time_message(now)))
-        self._advanced.publish(to_message(Advanced(now=now, stamp=stamp)))
+        self._advanced.publish(to_message(Advanced(now=now, stamp=stamp + self._offset)))
 
     # ---------------------------------------------------------------- sensing
 
@@ -260,26 +278,31 @@ class SimNode(RobotNode):
 
     def _on_reset(self, request: Trigger.Request, response: Trigger.Response) -> Trigger.Response:
         del request  # holds nothing
-        started = self._begin_episode()
-        response.success, response.message = True, to_text(started)
+        self._task.reset(self._seed)
+        response.success, response.message = True, to_text(self._begin_episode())
         return response
 
     def _begin_episode(self) -> EpisodeStarted:
-        self._task.reset(self._seed)
+        """Begin an episode in the scene that has been made ready."""
         self._episode += 1
-        self._judge_at, self._goal, self._operator_began = None, None, False
+        self._operator_began = False
         self._taken = {}
+        return EpisodeStarted(self._episode, self._look(), "" if self._turns is None else self._turns.current)
+
+    def _look(self) -> int:
+        """Publish how everything is after the scene has changed in one go; return the stamp of that [ns]."""
+        self._judge_at, self._goal = None, None
         if not self.config.lockstep:
             wall = self.wall.now()
             self._offset = wall - self.cell.clock.now()
-        state = self._io.read(images=self.config.lockstep)
+        self._newest = state = self._io.read(images=self.config.lockstep)
         self._T_base_reset = state.T_base_tcp
-        self._publish_state(state)
-        if self.config.lockstep:
-            self._publish_images(state.stamp, state.images)
-            self._say_time(state.stamp)
-        self._newest = state
-        return EpisodeStarted(self._episode, state.stamp + self._offset)
+        if state.stamp > self._last_state:  # else nothing has changed
+            self._publish_state(state)
+            if self.config.lockstep:
+                self._publish_images(state.stamp, state.images)
+                self._say_time(state.stamp)
+        return int(state.stamp + self._offset)
 
     def _judge(self, state: RobotState) -> None:
         """Once a step: how it stands, and what the operator does next."""
@@ -320,6 +343,42 @@ class SimNode(RobotNode):
 
     def _set_seed(self, seed: int) -> None:
         self._seed = seed
+
+    # ---------------------------------------------------------- a practice
+
+    def _show_motion(self) -> None:
+        """In real time, show everybody that the arm moves by itself, and that this node lives."""
+        if not self.config.lockstep:
+            self._tick()
+            self._beat()
+
+    def _take_turn(self, task: str) -> None:
+        """Have it be the turn of a task, in the scene as it is; time goes on.
+
+        Raises:
+            ConfigError: if it takes no turns here.
+        """
+        if self._turns is None:
+            raise ConfigError(f"only {self._spec.name} is simulated here, without turns; start sim_node with practice")
+        if task == self._turns.current:
+            return
+        before = self._io.now() + self._offset
+        self._offset = before - self._turns.take(task)
+        self.cell = self._turns.cell
+        self._use_cell()
+        self._last_state = self._last_frame = -1
+        self._look()
+
+    def _restore(self, scene: str) -> None:
+        """Put a scene back.
+
+        Raises:
+            ConfigError: if it is none of the tasks, or they take no turns here.
+        """
+        if self._turns is None:
+            raise ConfigError("only a practice puts scenes back; start sim_node with practice")
+        self._turns.restore(scene)
+        self._look()
 
 
 def main() -> int:

@@ -58,6 +58,7 @@ def test_a_latched_stop_cuts_the_episode_and_no_other_begins_until_it_is_release
     person = RemoteOperator()
     assert person.may_start(), "before there is a robot, nobody holds it"
     person.set_stop("emergency stop: by hand")
+    assert not person.may_start(), "a stop counts without one, too"
     env = environment(person)
     assert not person.may_start()
     person.set_stop("")

@@ -13,6 +13,7 @@ from robot_rl.data.store.store import EpisodeStore
 from robot_rl.errors import ConfigError, InterruptedRunError, RunDirectoryError
 from robot_rl.practice.files import PracticeFiles, PracticePlan
 from robot_rl.practice.meeting import check_tasks_meet
+from robot_rl.practice.place import PracticePlace
 from robot_rl.practice.practice import practice
 from robot_rl.run.deployment import Deployment
 
@@ -71,6 +72,23 @@ def test_tasks_alternate_in_one_scene_until_a_person_is_needed_and_go_on_after_a
     assert (path / "practice.png").stat().st_size > 0
     with pytest.raises(RunDirectoryError, match="add --resume"):
         practice(configs, path, plan, resume=False)
+
+
+def test_nothing_is_played_while_a_stop_is_latched_elsewhere_and_ctrl_c_ends_the_wait(tmp_path):
+    configs = {task: replace(config, demonstrations=0) for task, config in configs_of(*PAIR).items()}
+    looks = []
+
+    def may_move():
+        looks.append(True)
+        if len(looks) == 5:
+            signal.raise_signal(signal.SIGINT)
+        return False
+
+    place = PracticePlace(check=lambda configs: None, may_move=may_move)
+    with pytest.raises(InterruptedRunError, match="stopped after 0 of 450 env steps, and saved"):
+        practice(configs, tmp_path, PracticePlan(PAIR, unattended=True), resume=False, place=place)
+    assert len(looks) == 5
+    assert not PracticeFiles(tmp_path).episodes()
 
 
 def test_tasks_whose_ends_do_not_meet_are_refused_before_anything_is_written(tmp_path):

@@ -56,8 +56,11 @@ class Bringup:
 
     def wait_for(self, pattern, after=0):
         """Until it has said so, since its line number `after`."""
+        self.wait_until(lambda: any(re.search(pattern, line) for line in self.lines[after:]))
+
+    def wait_until(self, done):
         end = time.monotonic() + PATIENCE
-        while not any(re.search(pattern, line) for line in self.lines[after:]):
+        while not done():
             assert self.process.poll() is None, self.text()
             assert time.monotonic() < end, self.text()
             time.sleep(0.05)
@@ -68,11 +71,8 @@ class Bringup:
 
     def wait_for_progress(self, amount=2_000):
         """Until more has been recorded than now [bytes]."""
-        end, before = time.monotonic() + PATIENCE, self.recorded()
-        while self.recorded() < before + amount:
-            assert self.process.poll() is None, self.text()
-            assert time.monotonic() < end, self.text()
-            time.sleep(0.1)
+        before = self.recorded()
+        self.wait_until(lambda: self.recorded() >= before + amount)
 
     def wait_for_checkpoint(self, steps):
         end, path = time.monotonic() + PATIENCE, self.run / "checkpoint.pt"

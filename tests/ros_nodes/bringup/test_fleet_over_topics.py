@@ -12,7 +12,8 @@ from robot_rl.config.nodes import ActorNodeConfig
 from robot_rl.config.yaml_file import dump_yaml
 from robot_rl.errors import RobotRLError
 from robot_rl.run.deployment import Deployment
-from ros_nodes.nodes.actor_jobs import ActorJobs
+from ros_nodes.jobs.actor_jobs import ActorJobs
+from ros_nodes.jobs.site import Site
 
 TRAIN = {
     "task": "reach", "env_steps": 60, "demonstrations": 2, "warmup_steps": 20, "checkpoint_interval": 30,
@@ -73,7 +74,7 @@ def test_robots_with_and_without_ros_learn_together_and_no_row_is_lost(bringup, 
 )
 def test_what_does_not_go_together_is_one_line(plan, tmp_path, train, given, said):
     config = {"fleet": str(plan(**train)), "fleet_robot": "topics", "out": str(tmp_path / "run"), **given}
-    jobs = ActorJobs(ActorNodeConfig(**config), lambda: (Deployment(), True), print)
+    jobs = ActorJobs(ActorNodeConfig(**config), lambda: Site(Deployment(), lockstep=True), print)
     with pytest.raises(RobotRLError, match=said):
         jobs.run()
     assert not (tmp_path / "run").exists()

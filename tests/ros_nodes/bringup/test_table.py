@@ -60,7 +60,9 @@ def test_arguments_take_their_places_and_keep_their_types():
 
 
 def test_unknown_bringups_and_arguments_are_named():
-    with pytest.raises(UnknownNameError, match="valid: calibrate, calibrate_robot, demo, eval, robot, sim, train"):
+    with pytest.raises(
+        UnknownNameError, match="valid: calibrate, calibrate_robot, demo, eval, practice, robot, sim, train"
+    ):
         node_specs(TABLE, "trian", {})
     with pytest.raises(UnknownNameError, match=r"valid: .*task"):
         node_specs(TABLE, "train", {"taks": "reach"})

@@ -3,7 +3,7 @@
 import subprocess
 import sys
 
-ACT_OR_LEARN = {"actor_node", "learner_node", "fleet_job", "actor_jobs"}
+ACT_OR_LEARN = {"actor_node", "learner_node"}
 PROGRAM = """
 import importlib, pkgutil, sys, ros_nodes.nodes
 for module in pkgutil.iter_modules(ros_nodes.nodes.__path__):

@@ -1,4 +1,4 @@
-"""The jobs of `actor_node`: a training, demonstrations, or an evaluation, with the robot behind topics."""
+"""The jobs of `actor_node`: a training, a practice, demonstrations, or an evaluation, with the robot behind topics."""
 
 from __future__ import annotations
 
@@ -12,14 +12,13 @@ from robot_rl.config.load import load_config, load_run_config
 from robot_rl.config.nodes import ActorNodeConfig
 from robot_rl.data.store.store import EpisodeStore
 from robot_rl.errors import ConfigError
-from robot_rl.run.demonstrate import demonstrate
-from robot_rl.run.deployment import Deployment, workcell_options
-from robot_rl.run.directory.calibrations import Calibrations
 from robot_rl.run.directory.run_directory import RunDirectory, default_run_path
 from robot_rl.run.evaluate_run import evaluate_run
-from robot_rl.run.make_reward import RewardSetup
 from robot_rl.run.train import train
-from ros_nodes.nodes.fleet_job import train_with_fleet
+from ros_nodes.jobs.demo_job import record
+from ros_nodes.jobs.fleet_job import train_with_fleet
+from ros_nodes.jobs.practice_job import practise
+from ros_nodes.jobs.site import Connect
 
 
 class ActorJobs:
@@ -27,14 +26,12 @@ class ActorJobs:
 
     Args:
         config: The parameters.
-        deploy: Connects to robot and learner; returns them, and whether the simulated time waits for the actor.
+        connect: Connects to robot and learner.
         log: Receives notes, one sentence each.
     """
 
-    def __init__(
-        self, config: ActorNodeConfig, deploy: Callable[[], tuple[Deployment, bool]], log: Callable[[str], object]
-    ) -> None:
-        self._config, self._deploy, self._log = config, deploy, log
+    def __init__(self, config: ActorNodeConfig, connect: Connect, log: Callable[[str], object]) -> None:
+        self._config, self._connect, self._log = config, connect, log
 
     def run(self) -> list[str]:
         """Do the job, or continue it, and return its result, line by line.
@@ -43,49 +40,33 @@ class ActorJobs:
             ConfigError: if a parameter that the job needs is missing.
             RobotRLError: for whatever a user can cause or cure.
         """
-        jobs = {"train": self._train, "demo": self._demonstrate, "eval": self._evaluate}
+        jobs = {"train": self._train, "practice": self._practise, "demo": self._demonstrate, "eval": self._evaluate}
         return jobs[self._config.job]()
 
     def _train(self) -> list[str]:
         if self._config.fleet:
-            return train_with_fleet(self._config, self._deploy, self._log)
+            return train_with_fleet(self._config, self._connect, self._log)
         config, path, resume = self._run_config()
         demos = Path(self._config.demos) if self._config.demos and not resume else None
         if demos is not None:
             with EpisodeStore.open(demos) as store:
                 config = replace(config, demonstrations=len(store))
-        deployment, lockstep = self._deploy()
-        config = replace(config, processes=2, realtime=not lockstep)
-        summary = train(config, path, resume=resume, demos=demos, deployment=deployment)
+        site = self._connect()
+        config = replace(config, processes=2, realtime=not site.lockstep)
+        summary = train(config, path, resume=resume, demos=demos, deployment=site.deployment)
         return [*summary_lines(summary), f"run directory: {path}"]
 
+    def _practise(self) -> list[str]:
+        return practise(self._config, self._connect, self._log)
+
     def _demonstrate(self) -> list[str]:
-        if not self._config.out:
-            raise ConfigError("job:=demo needs out:=DIRECTORY, of the store for the demonstrations")
-        config = load_config(Path(self._config.config) if self._config.config else None, list(self._config.settings))
-        count, path = self._config.episodes or config.demonstrations, Path(self._config.out)
-        deployment, _ = self._deploy()
-        config = deployment.with_cameras(config)
-        given = RewardSetup.from_config(config.reward)
-        observed, reward = given.observe(workcell_options(config)), given.staged
-        calibrations = Calibrations.of(config, deployment.calibrations(observed.cameras))
-        facts = demonstrate(
-            config.task,
-            path,
-            episodes=count,
-            seed=config.seed,
-            observed=observed,
-            deployment=replace(deployment, workcell=reward.judging(deployment.workcell)),
-            resume=True,
-            calibrations=calibrations,
-        )
-        return [f"{facts['episodes']} demonstrations, {facts['success_rate']:.0%} successful: {path}"]
+        return record(self._config, self._connect)
 
     def _evaluate(self) -> list[str]:
         if not self._config.run:
             raise ConfigError("job:=eval needs run:=DIRECTORY, of the run whose policy is to be evaluated")
         record = Path(self._config.out) if self._config.out else None
-        deployment, _ = self._deploy()
+        deployment = self._connect().deployment
         episodes = self._config.episodes or None
         # An actor computes on the CPU, as in a training: the GPU may be on the machine of the learner only.
         run = Path(self._config.run)

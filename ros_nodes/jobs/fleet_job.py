@@ -13,18 +13,16 @@ from robot_rl.fleet.access import FleetAddress, fleet_token
 from robot_rl.fleet.plan import read_plan
 from robot_rl.fleet.robot_port import FleetMember
 from robot_rl.fleet.robot_run import run_robot
-from robot_rl.run.deployment import Deployment
 from robot_rl.run.directory.run_directory import RunDirectory
+from ros_nodes.jobs.site import Connect
 
 
-def train_with_fleet(
-    given: ActorNodeConfig, deploy: Callable[[], tuple[Deployment, bool]], log: Callable[[str], object]
-) -> list[str]:
+def train_with_fleet(given: ActorNodeConfig, connect: Connect, log: Callable[[str], object]) -> list[str]:
     """Play the part of one robot, or continue it; return its result, line by line.
 
     Args:
         given: The parameters of the node.
-        deploy: Connects to the robot; returns it, and whether the simulated time waits for the actor.
+        connect: Connects to the robot.
         log: Receives notes, one sentence each.
 
     Raises:
@@ -40,7 +38,7 @@ def train_with_fleet(
     if resume:
         log(f"continues the run in {path}")
     member = FleetMember(given.fleet_robot, address, fleet_token(address))
-    deployment, lockstep = deploy()
+    deployment, lockstep, _ = connect()
     if config.realtime == lockstep:
         kept = "false, since its simulated time waits" if lockstep else "true, and processes to 2, as no arm waits"
         has = f"robot {given.fleet_robot} of {given.fleet} has realtime={str(config.realtime).lower()}"

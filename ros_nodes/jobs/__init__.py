@@ -1,0 +1,1 @@
+"""What `actor_node` does: one job a file."""
