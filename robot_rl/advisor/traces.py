@@ -45,8 +45,9 @@ def read_traces(run: Path, store: Path) -> tuple[list[tuple[ValueTrace, bool]], 
     checkpoint = read_training(run / "checkpoint.pt")
     with contextlib.ExitStack() as stack:
         deployment = Deployment()
-        observed = RewardSetup.of_run(run, config.reward, shaped=False).observe(workcell_options(config))
-        env = stack.enter_context(deployment.environment(config.task, observed))
+        reward = RewardSetup.of_run(run, config.reward, shaped=False)
+        observed = reward.observe(workcell_options(config))
+        env = stack.enter_context(deployment.environment(config.task, observed, reward.staged))
         base = stack.enter_context(open_base(config, env, run))
         spec = env.environment_spec
         if not spec.success:

@@ -51,12 +51,13 @@ class ServerPolicy(BasePolicy):
         self._connection: ClientConnection | None = None
         self._opened = contextlib.ExitStack()
         facts = self._connect()
-        self._facts = hashlib.sha256(openpi_messages.pack(facts)).hexdigest()[:16]
+        self._facts = _fingerprint(facts)
         observed = _shapes(facts.get("observations"))
         usual = {key: (key,) for key in setup.observations if observed is None or key in observed}
         self._names = ObservationNames(config.names, usual, setup.observations, setup.name)
         self._seeds = bool(facts.get("episode_seeds"))
-        self._begins: dict[str, int] = {}
+        self._episode: dict[str, int] = {}
+        self._begins = self._episode  # what the next request begins
         self.spec = BaseSpec(
             observations=self._names.ours if observed is None or config.names else observed,
             action_size=_number(facts, "action_dim", task.action_size),
@@ -76,7 +77,8 @@ class ServerPolicy(BasePolicy):
     def begin(self, seed: int, environment: object) -> None:
         """Start an episode, of which a server that draws from seeds is told with the first request."""
         del environment
-        self._begins = {"seed": seed} if self._seeds else {}
+        self._episode = {"seed": seed} if self._seeds else {}
+        self._begins = self._episode
 
     def plan(self, history: Sequence[Stamped]) -> ActionChunk:
         """Ask the server, which is connected to again if the connection ended since the last plan.
@@ -86,8 +88,8 @@ class ServerPolicy(BasePolicy):
         """
         newest, observations = history[-1], [one.observation for one in history]
         seen = self._names.of(observations[-1]) if self.spec.history == 1 else self._names.of_history(observations)
-        reply = self._ask(openpi_messages.pack({**seen, **self._begins, "prompt": self._prompt}))
-        self._begins = {}
+        request = {**seen, "prompt": self._prompt}
+        reply = self._ask(request)
         if isinstance(reply, str):
             last = reply.strip().splitlines()[-1:] or ["nothing"]
             raise BasePolicyError(f"base {self.name} answered an error: {last[0][:300]}")
@@ -106,23 +108,33 @@ class ServerPolicy(BasePolicy):
         with contextlib.suppress(OSError):
             self._opened.close()
 
-    def _ask(self, request: bytes) -> bytes | str:
+    def _ask(self, request: Mapping[str, Any]) -> bytes | str:
         from websockets.exceptions import WebSocketException
 
         if self._connection is None:
-            self._connect()
+            self._reconnect()
         connection = self._connection
         try:
             if connection is None:
                 raise EOFError
-            connection.send(request)
-            return connection.recv(timeout=REPLY_LIMIT)
+            connection.send(openpi_messages.pack({**request, **self._begins}))
+            reply, self._begins = connection.recv(timeout=REPLY_LIMIT), {}
+            return reply
         except TimeoutError as error:
             self.close()
             raise BasePolicyError(f"base {self.name} has not answered for {REPLY_LIMIT:g} s") from error
         except (OSError, EOFError, WebSocketException) as error:
             self.close()
             raise BasePolicyError(f"base {self.name}: its server is gone: {error}; start it again") from error
+
+    def _reconnect(self) -> None:
+        """Connect again; refuse a server that says something else than before."""
+        if _fingerprint(self._connect()) != self._facts:
+            self.close()
+            raise BasePolicyError(
+                f"base {self.name}: another base is served there now; bring that one back, or start a new run"
+            )
+        self._begins = self._episode
 
     def _connect(self) -> Mapping[str, Any]:
         """Connect; return the facts of the server."""
@@ -151,6 +163,10 @@ class ServerPolicy(BasePolicy):
                 f"base {self.name}: its server begins with a {type(facts).__name__}, expected a map of facts"
             )
         return facts
+
+
+def _fingerprint(facts: Mapping[str, Any]) -> str:
+    return hashlib.sha256(openpi_messages.pack(facts)).hexdigest()[:16]
 
 
 def _number(facts: Mapping[str, Any], name: str, otherwise: int, least: int = 1) -> int:

@@ -71,6 +71,7 @@ class BaseServer:
             ) from error
         self._make, self._log, self.plans = make, log, 0
         self._planning, self._stopped = threading.Lock(), threading.Event()
+        self._connections: set[ServerConnection] = set()
         try:
             self._server = serve(self._answer_one, host, port, compression=None, max_size=MAX_MESSAGE)
         except (OSError, OverflowError) as error:  # the second: a port beyond 65535
@@ -86,6 +87,8 @@ class BaseServer:
         try:
             self._stopped.wait()
         finally:
+            for connection in tuple(self._connections):  # older websockets leave them open
+                connection.close()
             self._server.shutdown()
             thread.join()
 
@@ -99,12 +102,16 @@ class BaseServer:
 
         host, port = connection.remote_address[:2]
         self._log(f"{host}:{port} has come")
-        with contextlib.closing(self._make()) as base, contextlib.suppress(ConnectionClosed):
-            base.begin(0, None)
-            connection.send(openpi_messages.pack(facts_of(base)))
-            for message in connection:
-                connection.send(self._answer(base, message))
-        self._log(f"{host}:{port} has gone")
+        self._connections.add(connection)
+        try:
+            with contextlib.closing(self._make()) as base, contextlib.suppress(ConnectionClosed):
+                base.begin(0, None)
+                connection.send(openpi_messages.pack(facts_of(base)))
+                for message in connection:
+                    connection.send(self._answer(base, message))
+        finally:
+            self._connections.discard(connection)
+            self._log(f"{host}:{port} has gone")
 
     def _answer(self, base: BasePolicy, message: bytes | str) -> bytes | str:
         """Return a chunk, or why there is none."""
@@ -115,10 +122,14 @@ class BaseServer:
                     base.begin(_natural(seed), None)
                 chunk = checked_chunk(base.plan(history_of(request, base)), base)
                 self.plans += 1
-        except (RobotRLError, ValueError) as error:
-            self._log(f"refused: {error}")
-            return str(error)
-        return openpi_messages.pack({"actions": chunk.actions})
+        except RobotRLError as error:
+            reason = str(error)
+        except Exception as error:  # noqa: BLE001  (whatever it is, the client has to know)
+            reason = f"{type(error).__name__}: {error}"
+        else:
+            return openpi_messages.pack({"actions": chunk.actions})
+        self._log(f"refused: {reason}")
+        return reason
 
 
 def history_of(request: object, base: BasePolicy) -> list[Stamped]:
@@ -140,7 +151,7 @@ def history_of(request: object, base: BasePolicy) -> list[Stamped]:
         value, picture = np.asarray(given[key]), key.startswith(IMAGE_PREFIX)
         rows = value[None] if value.shape == shape else value
         most = 1 if picture else spec.history
-        if rows.shape[1:] != shape or not 1 <= len(rows) <= most or rows.dtype.kind not in "biuf":
+        if rows.shape[1:] != shape or not 1 <= len(rows) <= most or rows.dtype.kind not in ("u" if picture else "biuf"):
             more = f", or up to {most} of these, oldest first" if most > 1 else ""
             raise BasePolicyError(
                 f"the base {name} expects {key} as numbers of shape {shape}{more}, got {value.dtype} of shape "
@@ -164,6 +175,6 @@ def _map(request: object) -> Mapping[str, Any]:
 
 
 def _natural(seed: object) -> int:
-    if not isinstance(seed, int) or seed < 0:
+    if not isinstance(seed, int) or isinstance(seed, bool) or not 0 <= seed < 2**63:
         raise BasePolicyError(f"{SEED}={seed!r:.50} of a request; expected a number from 0 on")
     return seed

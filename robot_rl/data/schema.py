@@ -34,8 +34,8 @@ LABEL_SOURCE = "label"
 BASE_ACTION = "state/base_action"
 """Key under which policies observe what their base proposes; recorded apart, as `action_base`."""
 
-STAGES = "state/stages"
-"""Key under which is observed which stages of a task are reached: 1 for each that is, else 0, in their order."""
+STAGE_PREFIX = "state/reached_"
+"""Before the name of a stage in the key under which is observed whether it is reached, 1 or 0, shape (1,)."""
 
 LONGEST_ID = 200
 

@@ -16,9 +16,10 @@ from robot_rl.env.handover import HandoverLimits
 from robot_rl.env.robot_env import RobotEnv
 from robot_rl.env.supervision import LISTEN, Supervision
 from robot_rl.env.task import Workcell, WorkcellOptions
-from robot_rl.errors import StepOrderError
+from robot_rl.errors import ConfigError, StepOrderError
 from robot_rl.hil.interventions import draw_interventions
 from robot_rl.learn.learner_port import LearnerPort
+from robot_rl.reward.stages.stage_judge import StageJudge
 from robot_rl.run.directory.metrics import MetricsWriter
 from robot_rl.run.human_labels import HumanLabels
 
@@ -52,7 +53,16 @@ class RemoteOperator:
     def environment(
         self, cell: Workcell, options: WorkcellOptions, *, interventions: bool, overrule_s: float
     ) -> Iterator[RobotEnv]:
-        """Open the environment that the operator supervises; see `Assistance.environment`."""
+        """Open the environment that the operator supervises; see `Assistance.environment`.
+
+        Raises:
+            ConfigError: if a person is to judge a stage: what they press comes as the success of the whole.
+        """
+        if theirs := [name for judge in cell.judges if isinstance(judge, StageJudge) for name in judge.by_person]:
+            raise ConfigError(
+                f"a person judges the stage {', '.join(theirs)}, and over topics that is not connected; give it "
+                "another judge (reward.stages.order)"
+            )
         self._supervision, self._overrule_s = Supervision(cell), overrule_s
         self.set_stop(self._stop_reason)
         self.set_listening(self._listening)

@@ -113,7 +113,7 @@ class Learner:
             return None
         state, images = (None if part is None else torch.as_tensor(part).to(self._config.device) for part in newest)
         value = self.algorithm.value(state, images) if state is not None else None
-        return None if value is None else float(value[0])
+        return None if value is None else float(value[0]) + self._potential  # Q = Q' + Phi
 
     # Input.
 
@@ -132,11 +132,13 @@ class Learner:
     def begin(self, percept: Percept, episode_id: str = "") -> None:
         """Start an online episode."""
         self.online.begin(percept, episode_id)
+        self._potential = percept.potential
 
     def append(self, step: Transition, next_percept: Percept) -> None:
         """Receive an online step; see `ReplayBuffer.append`."""
         masked = step.undecided and self._config.reward.unlabelled == "masked"
         self.online.append(step._replace(undecided=masked), next_percept)
+        self._potential = next_percept.potential
         self.env_steps += 1
 
     def relabelled(self, rows: Relabelled) -> None:

@@ -18,7 +18,7 @@ from robot_rl.config.components import EncoderConfig, TrainConfig
 from robot_rl.data.augment import draw_shifts, pad_edges, shifted
 from robot_rl.data.replay.observation_scaling import ObservationPacker
 from robot_rl.data.replay.percept import ImageSpec, Percept, PerceptSpec
-from robot_rl.data.schema import BASE_ACTION, IMAGE_PREFIX, STAGES, Observation
+from robot_rl.data.schema import BASE_ACTION, IMAGE_PREFIX, STAGE_PREFIX, Observation
 from robot_rl.errors import ConfigError, SpecError, StepOrderError, UnknownNameError
 from robot_rl.learn.engine.cuda_graph import CapturedForward
 from robot_rl.learn.engine.hardware import computed_in, device_here
@@ -114,7 +114,8 @@ class Perception:
             (proposal.start, proposal.stop) if proposal.stop > proposal.start else None,
         )
         self._last: tuple[Observation, ImageView] | None = None
-        self._potential, self._stages = potential, stages
+        self._stages = tuple(key for key in specs if key.startswith(STAGE_PREFIX))
+        self._potential, self._worth = potential, stages / max(len(self._stages), 1)
         self._shared_features = _shared(encoder, cameras, potential) if potential is not None else None
         self._so_far: Callable[[Tensor], float] | None = None
 
@@ -155,7 +156,9 @@ class Perception:
         """Return the percepts of the R observations of an episode, given as arrays of shape (R, ...)."""
         so_far = self._potential.begin() if self._potential is not None else None
         for t, state in enumerate(self._packer.pack_rows(observations)):
-            row = {key: column[t] for key, column in observations.items() if key.startswith((IMAGE_PREFIX, STAGES))}
+            row = {
+                key: column[t] for key, column in observations.items() if key.startswith((IMAGE_PREFIX, STAGE_PREFIX))
+            }
             images = None
             if self._encoder is not None:
                 frames = self._frames(row)
@@ -168,7 +171,7 @@ class Perception:
 
     def _potential_of(self, observation: Observation, so_far: Callable[[Tensor], float] | None) -> float:
         """Compute Phi of an observation that has just been viewed, where rewards are shaped."""
-        stages = self._stages * float(observation[STAGES].mean()) if self._stages else 0.0
+        stages = self._worth * sum(float(observation[key][0]) for key in self._stages)
         if self._potential is None:
             return stages
         return stages + self._progress_of(observation, self._potential, so_far)
@@ -311,7 +314,7 @@ def make_perception(
     """
     if proposal is not None:
         specs = {**specs, BASE_ACTION: ArraySpec((proposal,), scale=1.0, low=-1.0, high=1.0)}
-    stages = config.reward.stages.shaping if STAGES in specs else 0.0
+    stages = config.reward.stages.shaping if any(key.startswith(STAGE_PREFIX) for key in specs) else 0.0
     if config.observations == "state":
         return Perception(specs, potential=potential, stages=stages)
     encoder = config.encoder

@@ -23,7 +23,7 @@ from robot_rl.learn.perception import Perception, make_perception
 from robot_rl.run.deployment import Deployment, workcell_options
 from robot_rl.run.directory.run_directory import RunDirectory
 from robot_rl.run.evaluation import evaluate, evaluate_policy, frequency_average, steps_between
-from robot_rl.run.make_reward import RewardSetup
+from robot_rl.run.make_reward import TASK_REWARD, RewardSetup
 from robot_rl.run.resume import check_crops, read_training
 from robot_rl.viz.film import FilmRecorder
 
@@ -177,7 +177,7 @@ def film(
     """Film the first evaluation episodes in simulation; log a warning and return False if that fails.
 
     Args:
-        config: The run's configuration; its reward is not used, as it may need other frames than a film.
+        config: The run's configuration; of its reward only stages are used, as others may need other frames.
         policy: The policy; None: the base alone acts.
         perception: Encodes its observations; None without a policy.
         path: The film, an MP4 file.
@@ -189,6 +189,10 @@ def film(
     if not cameras:
         logger.info("no video: %s has no cameras", config.task)
         return False
+    if any(judge != "task" for _, judge in config.reward.stages.judges):
+        logger.info("no video: in a film nobody but the task can judge stages, and here others do")
+        return False
+    reward = replace(TASK_REWARD, config=replace(TASK_REWARD.config, stages=config.reward.stages))
     options = workcell_options(config)
     if options.cameras:  # a policy with cameras gets frames of its own size, and they are filmed
         options = replace(options, cameras=tuple(dict.fromkeys((*options.cameras, *cameras))))
@@ -196,7 +200,7 @@ def film(
         options = replace(options, cameras=cameras, image_size=FILM_SIZE)
     try:
         with (
-            Deployment().environment(config.task, options) as env,
+            Deployment().environment(config.task, options, reward) as env,
             FilmRecorder(path, 1.0 / env.environment_spec.control_period, cameras) as recorder,
         ):
             rollout = Rollout(env, policy, perception, config.replay.history, [recorder], base=base)

@@ -46,9 +46,9 @@ SPEC = TaskSpec(
 )
 START = np.array([0.5, 0.0, 0.14])
 BIN = (0.075, 0.08)
+"""Half the inner length and width of a bin [m]."""
 LIFTED = 0.03
 """Height of the cube above the floor of a bin from which on it counts as lifted [m]."""
-"""Half the inner length and width of a bin [m]."""
 WALL, WALL_HEIGHT = 0.004, 0.03
 """Half the thickness of a wall, and its height [m]."""
 BIN_OFFSET = BIN[1] + WALL
@@ -168,11 +168,11 @@ class Relocate(CubeTask):
 
     def evaluate(self, state: RobotState) -> Outcome:
         """Evaluate success in the true scene: delivered and let go of, for three consecutive steps."""
-        released = state.gripper_width >= RELEASED_WIDTH
-        self._held = self._held + 1 if released and self.delivered() else 0
+        released, delivered = state.gripper_width >= RELEASED_WIDTH, self.delivered()
+        self._held = self._held + 1 if released and delivered else 0
         success = self._held >= HOLD_STEPS
         away = float(np.linalg.norm(self.cube_pose().position - self.target))
-        lifted = self.cube_pose().position[2] - self.target[2] >= LIFTED
+        lifted = delivered or self.cube_pose().position[2] - self.target[2] >= LIFTED
         metrics = {"distance": away, **stage_metrics(lifted=bool(lifted))}
         return Outcome(success, success_reward(success), metrics=metrics)
 

@@ -86,6 +86,7 @@ def test_what_cannot_be_used_is_answered_by_a_line_and_the_connection_stays(serv
         },
         "expects state/way as numbers": {**good, "state/way": "left"},
         "histories of different lengths: [1, 2]": {**good, "state/way": np.zeros((2, 2))},
+        "seed=True of a request; expected a number": {**good, "seed": True},
         "seed=-1 of a request; expected a number from 0 on": {**good, "seed": -1},
     }
     with connect(server.address) as connection:
@@ -113,6 +114,45 @@ def test_pictures_are_of_the_newest_observation_alone(cloned):
     np.testing.assert_array_equal(np.stack([one.observation["state/way"] for one in (first, second)]), way)
     with pytest.raises(BasePolicyError, match=r"expects images/front as numbers of shape \(2, 2, 3\), got uint8"):
         history_of({"images/front": np.stack([picture, picture]), "state/way": way}, Seeing())
+
+
+def test_a_base_that_fails_says_why_and_the_connection_stays(cloned, server, base, monkeypatch):
+    base.begin(1, None)
+    with monkeypatch.context() as failing, pytest.raises(BasePolicyError, match="RuntimeError: out of memory"):
+        failing.setattr(cloned, "plan", out_of_memory)
+        base.plan(history())
+    assert base.plan(history()).actions.shape == (4, 3)
+
+
+def out_of_memory(observed):
+    raise RuntimeError("out of memory")
+
+
+def test_a_server_that_was_started_again_begins_the_episode_anew_and_another_base_is_refused(cloned):
+    first = BaseServer(lambda: cloned, HERE, 0, lambda line: None)
+    thread = threading.Thread(target=first.serve)
+    thread.start()
+    port = int(first.address.rpartition(":")[2])
+    other = make_base(setup_of("chunk"))
+    other.train(demonstrations(count=2), lambda done, total, logs: None)
+    with closing(make_base(setup_of("server", first.address))) as base:
+        base.begin(7, None)
+        planned = base.plan(history()).actions
+        for makes, said in ((cloned, None), (other, "another base is served there now; bring that one back")):
+            first.stop()
+            thread.join()
+            first = BaseServer(lambda makes=makes: makes, HERE, port, lambda line: None)
+            thread = threading.Thread(target=first.serve)
+            thread.start()
+            with pytest.raises(BasePolicyError, match="its server is gone"):
+                base.plan(history())
+            if said is None:
+                np.testing.assert_array_equal(base.plan(history()).actions, planned)
+            else:
+                with pytest.raises(BasePolicyError, match=said):
+                    base.plan(history())
+    first.stop()
+    thread.join()
 
 
 def test_an_address_that_is_taken_is_refused(server, cloned):

@@ -10,6 +10,7 @@ import numpy as np
 
 from robot_rl.clock import stands_still
 from robot_rl.config.reward import RewardConfig
+from robot_rl.data.schema import CLASSIFIER_PROBABILITY
 from robot_rl.env.task import Outcome, TaskSpec, Workcell
 from robot_rl.errors import ConfigError, UnknownNameError
 from robot_rl.reward.classifier.certificate import check_fit
@@ -56,12 +57,15 @@ def make_stage_judge(config: RewardConfig, files: Mapping[str, ClassifierFile], 
 
     Raises:
         UnknownNameError: if the task itself is to judge a stage that it does not know, or a lasting one is not there.
+        ConfigError: if a lasting one is judged by a person.
         RobotRLError: as `open_classifier`.
     """
     stages, known = config.stages, cell.task.spec.stages
     for name in stages.lasting:
         if name not in stages.names:
             raise UnknownNameError("lasting stage", name, stages.names)
+        if dict(stages.judges)[name] == "person":
+            raise ConfigError(f"reward.stages.lasting={name}: a person judges it once; give it another judge")
     with contextlib.ExitStack() as opened:
         made = []
         for name, judge in stages.judges:
@@ -70,7 +74,8 @@ def make_stage_judge(config: RewardConfig, files: Mapping[str, ClassifierFile], 
                 classifier = open_classifier(files[name], config, cell, "reward.stages.order")
                 opened.callback(classifier.close)
                 holds = _judged_by(classifier)
-                made.append(JudgedStage(name, holds, False, lasting, classifier.begin, classifier.close))
+                lasts = _lasting_by(classifier, files[name].classifier.threshold)
+                made.append(JudgedStage(name, holds, False, lasting, lasts, classifier.begin, classifier.close))
             elif judge == "person":
                 made.append(JudgedStage(name, judged_by_person, by_person=True, lasting=False))
             elif name in known:
@@ -87,3 +92,13 @@ def _judged_by(classifier: ClassifierReward) -> Condition:
         return classifier.judge(alone, observation, spec).success
 
     return holds
+
+
+def _lasting_by(classifier: ClassifierReward, threshold: float) -> Condition:
+    """Return whether the newest frame is so: one that is not must not count as many as are wanted in a row."""
+
+    def lasts(outcome: Outcome, observation: Mapping[str, np.ndarray], spec: TaskSpec) -> bool:
+        judged = classifier.judge(Outcome(False, 0.0), observation, spec)
+        return judged.metrics[CLASSIFIER_PROBABILITY] >= threshold
+
+    return lasts

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from robot_rl.data.schema import STAGES
+from robot_rl.data.schema import STAGE_PREFIX
 from robot_rl.data.sparse_reward import IS
 from robot_rl.env.supervision import OPERATOR_JUDGE
 from robot_rl.env.task import Outcome, TaskSpec
@@ -32,9 +32,9 @@ def judged_by_task(name: str) -> Condition:
 
 
 def judged_by_person(outcome: Outcome, observation: Mapping[str, np.ndarray], spec: TaskSpec) -> bool:
-    """Return whether a person has pressed Success."""
+    """Return whether a person has pressed Success where nobody else had seen one, which would be that of the whole."""
     del observation, spec
-    return outcome.success and outcome.judge == OPERATOR_JUDGE
+    return outcome.success and outcome.judge == OPERATOR_JUDGE and outcome.overruled is not None
 
 
 def _nothing() -> None:
@@ -50,6 +50,7 @@ class JudgedStage:
         holds: Whether it is so after a step.
         by_person: It is reached when a person presses Success, which otherwise ends the episode.
         lasting: It has to be so until the end.
+        lasts: Whether a lasting one still is so; None: as `holds`, which may want several steps in a row.
         begin: Called at the start of an episode.
         close: Called when no more are played.
     """
@@ -58,6 +59,7 @@ class JudgedStage:
     holds: Condition
     by_person: bool = False
     lasting: bool = False
+    lasts: Condition | None = None
     begin: Callable[[], None] = _nothing
     close: Callable[[], None] = _nothing
 
@@ -77,8 +79,14 @@ class StageJudge:
 
     def __init__(self, stages: Sequence[JudgedStage], *, steps: int, retries: int) -> None:
         self._stages, self._limit, self._retries = tuple(stages), steps, retries
-        self.observation_specs = {STAGES: ArraySpec((len(stages),), low=0.0, high=1.0, scale=1.0)}
+        flag = ArraySpec((1,), low=0.0, high=1.0, scale=1.0)
+        self.observation_specs = {f"{STAGE_PREFIX}{stage.name}": flag for stage in stages}
         self._restart()
+
+    @property
+    def by_person(self) -> tuple[str, ...]:
+        """Names of the stages that wait for a person."""
+        return tuple(stage.name for stage in self._stages if stage.by_person)
 
     @property
     def stage(self) -> str:
@@ -86,8 +94,8 @@ class StageJudge:
         return self._stages[self._at].name if self._at < len(self._stages) else "success"
 
     def observe(self) -> dict[str, np.ndarray]:
-        """Return which stages are reached, `STAGES`, float32, shape (stages,)."""
-        return {STAGES: (np.arange(len(self._stages)) < self._at).astype(np.float32)}
+        """Return whether each stage is reached, by the keys of `observation_specs`, float32, shape (1,)."""
+        return {key: np.array([n < self._at], np.float32) for n, key in enumerate(self.observation_specs)}
 
     def begin(self) -> None:
         """Start an episode, in its first stage."""
@@ -123,7 +131,7 @@ class StageJudge:
         for number, stage in enumerate(self._stages[: self._at]):
             if not stage.lasting:
                 continue
-            so = stage.holds(outcome, observation, spec)
+            so = (stage.lasts or stage.holds)(outcome, observation, spec)
             self._missing[number] = 0 if so else self._missing[number] + 1
             if lost is None and self._missing[number] >= patience:
                 lost = number
@@ -135,6 +143,8 @@ class StageJudge:
             what = f"lost {self._stages[lost].name}" if lost is not None else f"{self.stage} took too long"
             return replace(outcome, failure=f"stage: {what}")
         self._go_to(self._at if lost is None else lost)
+        for stage in self._stages[self._at :]:
+            stage.begin()  # what was seen of them before counts no more
         return outcome
 
     def _go_to(self, number: int) -> None:

@@ -45,6 +45,11 @@ class PinnedFile(Generic[F]):
     named: Callable[[RewardConfig], str]
     read: Callable[[Path], F]
 
+    @property
+    def files(self) -> tuple[str, str]:
+        """Names of the run's copy and of its report."""
+        return self.copy, certificate_path(Path(self.copy)).name
+
     def of(self, config: RewardConfig) -> F:
         """Read the file that a configuration names.
 

@@ -20,6 +20,7 @@ from robot_rl.errors import CheckpointError, ConfigError
 from robot_rl.learn.checkpoint import describe_checkpoint
 from robot_rl.run.directory.arm_file import check_same_arm_file
 from robot_rl.run.directory.calibrations import FOLDER
+from robot_rl.run.directory.pinned_files import pinned_stage
 from robot_rl.run.directory.run_directory import RunDirectory
 from robot_rl.run.lineage.source_run import SourceRun
 from robot_rl.system.atomic_file import link_or_copy, write_synced, writing
@@ -70,7 +71,8 @@ def fork_run(source: SourceRun, config: TrainConfig, path: Path) -> dict[str, An
         )
     origin = {"how": "fork", **source.facts(), "changed": changed}
     facts = RunDirectory.read_facts(source.path)
-    carried = {name: facts[name] for name in CARRIED_FACTS if name in facts}
+    stages = tuple(pinned_stage(name).fact for name, _ in source.config.reward.stages.classifiers)
+    carried = {name: facts[name] for name in (*CARRIED_FACTS, *stages) if name in facts}
 
     def clone(new: Path) -> None:
         with writing(new):
@@ -139,7 +141,8 @@ def _clone(source: SourceRun, names: list[str], new: Path) -> bool:
     for old, copy in ((old_store / OVERLAYS, new_store / OVERLAYS), (source.path / FOLDER, new / FOLDER)):
         if old.is_dir():
             shutil.copytree(old, copy, ignore=shutil.ignore_patterns(".*.tmp"))
-    for name in ("metrics.jsonl", *PINNED):
+    stages = (name for stage, _ in source.config.reward.stages.classifiers for name in pinned_stage(stage).files)
+    for name in ("metrics.jsonl", *PINNED, *stages):
         if (source.path / name).is_file():
             shutil.copyfile(source.path / name, new / name)
     write_synced(new_store / STORE_HEAD, [(old_store / STORE_HEAD).read_bytes()])

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from fakes import fake_workcell
 
-from robot_rl.data.schema import STAGES
+from robot_rl.data.schema import STAGE_PREFIX
 from robot_rl.data.sparse_reward import stage_metrics
 from robot_rl.env.robot_env import RobotEnv
 from robot_rl.env.supervision import OPERATOR_JUDGE
@@ -28,6 +28,10 @@ def judge(*, steps=0, retries=1, lasting=(), person=()):
     return made
 
 
+def flags(observation):
+    return [float(observation[f"{STAGE_PREFIX}{name}"][0]) for name in ("lifted", "aligned")]
+
+
 def step(made, *so, **outcome):
     """One step after which the task says that these stages are so."""
     told = stage_metrics(lifted="lifted" in so, aligned="aligned" in so)
@@ -39,7 +43,7 @@ def test_stages_are_reached_in_their_order():
     seen = []
     for so in ((), ("aligned",), ("lifted", "aligned"), ("aligned",), ()):
         step(made, *so)
-        seen.append((made.stage, made.observe()[STAGES].tolist()))
+        seen.append((made.stage, flags(made.observe())))
     assert seen == [
         ("lifted", [0, 0]),
         ("lifted", [0, 0]),
@@ -48,7 +52,7 @@ def test_stages_are_reached_in_their_order():
         ("success", [1, 1]),
     ]
     made.begin()
-    assert made.observe()[STAGES].tolist() == [0, 0]
+    assert flags(made.observe()) == [0, 0]
 
 
 def test_the_outcome_stays_what_others_decided_and_tells_of_the_stages():
@@ -88,11 +92,37 @@ def test_a_lasting_stage_that_is_lost_is_done_again():
         outcome = step(made)
     assert (made.stage, outcome.failure) == ("lifted", None)
     assert outcome.metrics["reached_aligned"] == 1.0, "it had been"
-    assert made.observe()[STAGES].tolist() == [0, 0]
+    assert flags(made.observe()) == [0, 0]
     step(made, "lifted")
     for _ in range(LOST):
         outcome = step(made)
     assert outcome.failure == "stage: lost lifted"
+
+
+def test_what_was_seen_of_a_stage_before_a_failure_counts_no_more():
+    begun = []
+    names = ("lifted", "aligned")
+    stages = [
+        JudgedStage(name, judged_by_task(name), lasting=name == "lifted", begin=lambda name=name: begun.append(name))
+        for name in names
+    ]
+    made = StageJudge(stages, steps=0, retries=1)
+    made.begin()
+    step(made, "lifted")
+    step(made, "aligned", "lifted")
+    begun.clear()
+    for _ in range(LOST):
+        step(made)
+    assert (made.stage, begun) == ("lifted", ["lifted", "aligned"])
+
+
+def test_a_lasting_stage_may_have_a_condition_of_its_own():
+    raw = JudgedStage("lifted", judged_by_task("lifted"), lasting=True, lasts=judged_by_task("aligned"))
+    made = StageJudge([raw], steps=0, retries=0)
+    made.begin()
+    step(made, "lifted")
+    assert all(step(made, "aligned").failure is None for _ in range(2 * LOST))
+    assert [step(made, "lifted").failure for _ in range(LOST)][-1] == "stage: lost lifted"
 
 
 def test_what_need_not_last_may_go():
@@ -111,6 +141,11 @@ def test_a_persons_word_means_the_stage_that_waits_for_it():
     assert step(made, success=True, reward=1.0, judge=OPERATOR_JUDGE).success
     made.begin()
     assert step(made, success=True, reward=1.0, judge=OPERATOR_JUDGE).success, "lifted waits for nobody: all is done"
+    made.begin()
+    step(made, "lifted")
+    assert step(made, success=True, reward=1.0, judge=OPERATOR_JUDGE).success, (
+        "others saw it too: a yes to their question"
+    )
 
 
 def test_a_failure_of_the_task_stays_and_held_steps_do_not_count():
@@ -136,12 +171,12 @@ def test_an_environment_observes_the_stages_of_the_step_that_was_judged():
     made = judge()
     env = RobotEnv(replace(fake_workcell(), judges=(made, Says())))
     assert env.judges[-1] is made, "the last one, wherever it stands"
-    assert env.observation_specs[STAGES].shape == (2,)
+    assert env.observation_specs[f"{STAGE_PREFIX}aligned"].shape == (1,)
     env.start(0, "one")
-    np.testing.assert_array_equal(env.observation[STAGES], [0, 0])
+    assert flags(env.observation) == [0, 0]
     info = env.advance(np.zeros(env.environment_spec.action_size, np.float32))
-    np.testing.assert_array_equal(info.observation[STAGES], [1, 0])
-    np.testing.assert_array_equal(info.recorded.observation[STAGES], [0, 0])
+    assert flags(info.observation) == [1, 0]
+    assert flags(info.recorded.observation) == [0, 0]
     env.close()
 
 

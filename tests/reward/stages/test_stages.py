@@ -11,14 +11,15 @@ import torch
 from fakes import fake_workcell
 from running import SMALL, one_thread, robot_rl
 
-from robot_rl.config.components import TrainConfig
+from robot_rl.config.components import SACConfig, TrainConfig
 from robot_rl.config.consistency import check_consistent
 from robot_rl.config.reward import RewardConfig, StagesConfig
-from robot_rl.data.schema import STAGES
+from robot_rl.data.schema import STAGE_PREFIX
 from robot_rl.data.store.store import EpisodeStore
 from robot_rl.env.registry import make_workcell
 from robot_rl.env.robot_env import RobotEnv
 from robot_rl.errors import ConfigError, RunDirectoryError, UnknownNameError
+from robot_rl.learn.local_learner import LocalLearner
 from robot_rl.learn.perception import make_perception
 from robot_rl.reward.classifier.classifier import RewardClassifier
 from robot_rl.reward.heads.success_head import SuccessHead
@@ -101,7 +102,8 @@ def test_the_potential_grows_with_the_stages():
         assert perception.spec.potential == shaping
         start = env.start(0, "one").observation
         flags = ([0.0, 0.0], [1.0, 0.0], [1.0, 1.0])
-        rows = [{**start, STAGES: np.array(flag, np.float32)} for flag in flags]
+        keys = [f"{STAGE_PREFIX}{name}" for name in ("lifted", "aligned")]
+        rows = [{**start, **{k: np.array([v], np.float32) for k, v in zip(keys, flag, strict=True)}} for flag in flags]
         assert [perception.first(row).potential for row in rows] == pytest.approx(expected)
         columns = {key: np.stack([row[key] for row in rows]) for key in rows[0]}
         assert [one.potential for one in perception.of_rows(columns)] == pytest.approx(expected)
@@ -135,6 +137,26 @@ def test_a_run_pins_the_classifiers_of_its_stages(tmp_path):
         RewardSetup.of_run(run.path, config)
 
 
+def test_what_critics_expect_does_not_fall_because_a_stage_is_reached():
+    """They learn Q' = Q - Phi; whoever is called by what they expect is to see Q."""
+    config = TrainConfig(
+        task="fake", reward=staged("lifted=task", shaping=0.5), sac=SACConfig(hidden_sizes=(8,)), warmup_steps=1
+    )
+    env = RobotEnv(RewardSetup(config.reward).workcell(partial(fake_workcell, replace(SPEC, stages=("lifted",)))))
+    learner = LocalLearner(env.environment_spec, make_perception(env.observation_specs, config), config)
+    start = env.start(0, "one").observation
+    values = []
+    for flag in (0.0, 1.0):
+        learner.on_start(f"episode-{flag}", {**start, f"{STAGE_PREFIX}lifted": np.array([flag], np.float32)})
+        learner._learner.updates = 1
+        with torch.no_grad():  # critics that expect nothing of anything
+            for parameter in learner._learner.algorithm.critic.parameters():
+                parameter.zero_()
+        values.append(learner.value)
+    env.close()
+    assert values == pytest.approx([0.0, 0.5])
+
+
 @pytest.mark.parametrize(
     ("task", "stages"),
     [("usb_pick_insert", ["lifted"]), ("relocate_forward", ["lifted"]), ("handover", ["lifted", "taken"])],
@@ -147,7 +169,7 @@ def test_the_scripted_operator_goes_through_the_stages_of_a_task(task, stages):
     seen, info = [], None
     while info is None or not info.ended:
         info = env.advance(np.zeros(env.environment_spec.action_size, np.float32))
-        seen.append(tuple(info.observation[STAGES].tolist()))
+        seen.append(tuple(float(info.observation[f"{STAGE_PREFIX}{name}"][0]) for name in stages))
     env.close()
     assert info.success
     steps = [step for step, before in zip(seen, [None, *seen], strict=False) if step != before]
@@ -159,16 +181,18 @@ def test_a_training_in_stages_from_recorded_demonstrations_to_its_evaluation(tmp
     assert robot_rl("demo", "relocate_forward", "--episodes", "2", "--out", demos, *LIFTED).returncode == 0
     with EpisodeStore.open(demos) as store:
         recorded = store.read(store.ids()[0])
-    lifted = recorded.observations[STAGES][:, 0]
+    lifted = recorded.observations[f"{STAGE_PREFIX}lifted"][:, 0]
     assert set(lifted) == {0.0, 1.0}
     assert (np.diff(lifted) >= 0).all()
     assert recorded.reward.sum() == 1.0, "what is recorded stays the reward of the success"
     small = ("--set", "reward.stages.steps=30", "--set", "reward.stages.retries=0")
-    done = robot_rl("train", "relocate_forward", "--demos", demos, "--out", run, *LIFTED, *small, *SMALL)
+    film = ("--set", "evaluation.video_episodes=1")
+    done = robot_rl("train", "relocate_forward", "--demos", demos, "--out", run, *LIFTED, *small, *SMALL, *film)
     assert done.returncode == 0, done.stderr
     assert "stages reached: lifted 0.000" in done.stdout
     assert "3 x stage: lifted took too long" in done.stdout
     summary = json.loads((run / "summary.json").read_text())
+    assert (run / "evaluation.mp4").is_file()
     assert summary["stages"] == {"lifted": 0.0}
     again = robot_rl("eval", run, "--episodes", "1", "--json")
     assert json.loads(again.stdout)["failures"] == {"stage: lifted took too long": 1}
@@ -176,4 +200,4 @@ def test_a_training_in_stages_from_recorded_demonstrations_to_its_evaluation(tmp
     assert robot_rl("demo", "relocate_forward", "--episodes", "1", "--out", without).returncode == 0
     refused = robot_rl("train", "relocate_forward", "--demos", without, "--out", tmp_path / "other", *LIFTED, *SMALL)
     assert refused.returncode == 1
-    assert STAGES in refused.stderr.strip().splitlines()[-1]
+    assert f"{STAGE_PREFIX}lifted" in refused.stderr.strip().splitlines()[-1]
