@@ -148,9 +148,9 @@ def test_what_critics_expect_does_not_fall_because_a_stage_is_reached():
     values = []
     for flag in (0.0, 1.0):
         learner.on_start(f"episode-{flag}", {**start, f"{STAGE_PREFIX}lifted": np.array([flag], np.float32)})
-        learner._learner.updates = 1
+        learner.updates = 1
         with torch.no_grad():  # critics that expect nothing of anything
-            for parameter in learner._learner.algorithm.critic.parameters():
+            for parameter in learner.algorithm.critic.parameters():
                 parameter.zero_()
         values.append(learner.value)
     env.close()
