@@ -86,6 +86,7 @@ class Learner:
         self.offline_updates = 0
         """Updates on the demonstrations alone, before the first online step."""
         self._learned = config.warmup_steps  # online steps whose updates were made, or are not made at all
+        self._potential = 0.0  # of the newest online observation
         self._standardised = False  # whether features are standardised, which happens once
         self._logs: list[dict[str, torch.Tensor]] = []
 
