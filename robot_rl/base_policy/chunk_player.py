@@ -35,7 +35,7 @@ class ChunkPlayer:
     """
 
     def __init__(self, base: BasePolicy, planner: Planner, config: BaseConfig) -> None:
-        self.base, self._planner = base, planner
+        self.base, self._planner, self._config = base, planner, config
         self._replan = min(config.replan, base.spec.horizon)
         self._blend = config.blend if base.spec.horizon > 1 else 0
         self._history: deque[Stamped] = deque(maxlen=base.spec.history)
@@ -77,10 +77,18 @@ class ChunkPlayer:
         return self._propose(stamp)
 
     def replay(self, episode: Episode) -> np.ndarray:
-        """Return the proposals along a recorded episode, shape (T + 1, n), float32."""
+        """Return the proposals along a recorded episode, shape (T + 1, n), float32; waits for each chunk.
+
+        Raises:
+            BasePolicyError: if the base fails.
+        """
         given = self.base.recorded(episode)
         if given is not None:
             return given.astype(np.float32)
+        self._planner.wait()
+        return ChunkPlayer(self.base, InTurn(self.base, self._config.delay), self._config)._along(episode)
+
+    def _along(self, episode: Episode) -> np.ndarray:
         rows = []
         for row in range(len(episode) + 1):
             stamp, observation = int(episode.stamp_obs[row]), episode.observation(row)

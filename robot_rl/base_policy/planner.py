@@ -5,7 +5,8 @@ from __future__ import annotations
 import queue
 import threading
 import time
-from collections.abc import Sequence
+from collections import deque
+from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from robot_rl.base_policy.contract import ActionChunk, BasePolicy, Stamped, checked_chunk
@@ -39,6 +40,14 @@ class Planner(Protocol):
 
         Raises:
             BasePolicyError: if the base failed, or has not answered for `REPLY_LIMIT`.
+        """
+        ...
+
+    def wait(self) -> None:
+        """Wait until the base does nothing; who calls may then ask it, up to the next `begin`.
+
+        Raises:
+            BasePolicyError: if it has not answered for `REPLY_LIMIT`.
         """
         ...
 
@@ -84,12 +93,15 @@ class InTurn:
         chunk, self._chunk = self._chunk, None
         return chunk
 
+    def wait(self) -> None:
+        """Do nothing: nothing runs."""
+
     def close(self) -> None:
         """Do nothing: nothing runs."""
 
 
 class Beside:
-    """Asks from a thread of its own, so that control never waits.
+    """Asks from a thread of its own, so that control never waits, at the start of an episode neither.
 
     Args:
         base: Whom.
@@ -98,8 +110,9 @@ class Beside:
 
     def __init__(self, base: BasePolicy, limit: float = REPLY_LIMIT) -> None:
         self._base, self._limit = base, limit
-        self._wanted: queue.SimpleQueue[Sequence[Stamped] | None] = queue.SimpleQueue()
-        self._made: queue.SimpleQueue[ActionChunk | BaseException] = queue.SimpleQueue()
+        self._episode = 0
+        self._jobs: queue.SimpleQueue[tuple[int, Callable[[], ActionChunk | None]] | None] = queue.SimpleQueue()
+        self._made: deque[tuple[int, ActionChunk | BaseException]] = deque()  # with the episode that it is for
         self._since: float | None = None  # when the chunk under way was asked for
         self._thread = threading.Thread(target=self._run, name=f"base {base.name}", daemon=True)
         self._thread.start()
@@ -112,41 +125,44 @@ class Beside:
     @property
     def ready(self) -> bool:
         """Whether an answer has come that was not taken yet."""
-        return not self._made.empty()
+        return any(episode == self._episode for episode, _ in tuple(self._made))
 
     def begin(self, seed: int, environment: Environment | None) -> None:
-        """Start an episode; wait for a plan that is under way, as a base does one thing at a time."""
-        if self._since is not None:
-            try:
-                self._made.get(timeout=self._limit)
-            except queue.Empty:
-                raise self._late() from None
-            self._since = None
-        self._base.begin(seed, environment)
+        """Start an episode, as soon as a plan that is under way is made, as a base does one thing at a time."""
+        self._episode, self._since = self._episode + 1, None
+        self._jobs.put((self._episode, lambda: self._base.begin(seed, environment)))
 
     def request(self, history: Sequence[Stamped]) -> None:
         """Hand over what is known now."""
         self._since = time.monotonic()
-        self._wanted.put(history)
+        self._jobs.put((self._episode, lambda: checked_chunk(self._base.plan(history), self._base)))
 
     def poll(self) -> ActionChunk | None:
         """Return the chunk if it has come; never wait."""
-        if self._since is None:
-            return None
-        if not self.ready:
-            if time.monotonic() - self._since > self._limit:
-                raise self._late()
-            return None
-        answer, self._since = self._made.get(), None
-        if isinstance(answer, RobotRLError):
-            raise answer
-        if isinstance(answer, BaseException):
-            raise BasePolicyError(f"base {self._base.name} failed: {type(answer).__name__}: {answer}") from answer
-        return answer
+        while self._made:
+            episode, answer = self._made.popleft()
+            if episode != self._episode:
+                continue
+            self._since = None
+            if isinstance(answer, RobotRLError):
+                raise answer
+            if isinstance(answer, BaseException):
+                raise BasePolicyError(f"base {self._base.name} failed: {type(answer).__name__}: {answer}") from answer
+            return answer
+        if self._since is not None and time.monotonic() - self._since > self._limit:
+            raise self._late()
+        return None
+
+    def wait(self) -> None:
+        """Wait for all that is under way."""
+        idle = threading.Event()
+        self._jobs.put((self._episode, idle.set))
+        if not idle.wait(self._limit):
+            raise self._late()
 
     def close(self) -> None:
         """End the thread once it has planned what is under way."""
-        self._wanted.put(None)
+        self._jobs.put(None)
         self._thread.join(END_LIMIT)
 
     def _late(self) -> BasePolicyError:
@@ -156,9 +172,11 @@ class Beside:
         )
 
     def _run(self) -> None:
-        while (history := self._wanted.get()) is not None:
+        while (job := self._jobs.get()) is not None:
+            episode, work = job
             try:
-                answer: ActionChunk | BaseException = checked_chunk(self._base.plan(history), self._base)
+                answer: ActionChunk | BaseException | None = work()
             except BaseException as error:  # noqa: BLE001  (whatever it is, control has to know)
                 answer = error
-            self._made.put(answer)
+            if answer is not None:
+                self._made.append((episode, answer))

@@ -122,8 +122,11 @@ def test_it_gives_the_base_as_many_observations_as_it_wants():
 
 
 def test_a_recorded_episode_is_looked_at_in_the_same_way():
-    steps = 6
-    episode = Episode(
+    assert np.round(100 * player().replay(of_steps(6))).tolist() == play(player(), 7)
+
+
+def of_steps(steps):
+    return Episode(
         episode_id="one",
         observations={"state/x": np.zeros((steps + 1, 1), np.float32)},
         action=np.zeros((steps, 2), np.float32),
@@ -135,7 +138,6 @@ def test_a_recorded_episode_is_looked_at_in_the_same_way():
         stamp_obs=np.array([stamp(t) for t in range(steps + 1)]),
         stamp_action=np.array([stamp(t) for t in range(steps)]),
     )
-    assert np.round(100 * player().replay(episode)).tolist() == play(player(), steps + 1)
 
 
 # Beside control, on the wall clock.
@@ -216,6 +218,30 @@ def test_a_base_that_does_not_answer_is_lost_by_name():
     with pytest.raises(BasePolicyError, match=r"base tagged has not answered for 0\.1 s; the arm was stopped"):
         made.observe(stamp(1), {})
     made.close()
+
+
+def test_control_does_not_wait_at_the_start_of_an_episode_either():
+    base = Tagged(horizon=8, seconds=0.3)
+    made, planner = beside(base)
+    made.begin(0, None, stamp(0), {})
+    started = time.monotonic()
+    made.begin(1, None, stamp(50), {})
+    assert time.monotonic() - started < 0.1, "a plan of the last episode is under way"
+    until(lambda: planner.ready)
+    assert base.seeds == [0, 1]
+    assert base.plans == [[stamp(0)], [stamp(50)]]
+    assert made.observe(stamp(53), {})[1] == pytest.approx(0.53)
+    made.close()
+
+
+def test_what_a_slow_base_would_have_proposed_along_a_recorded_episode_is_waited_for():
+    base = Tagged(seconds=0.02)
+    made, _ = beside(base)
+    made.begin(0, None, stamp(90), {})
+    recorded = made.replay(of_steps(6))
+    made.close()
+    np.testing.assert_array_equal(recorded, player().replay(of_steps(6)))
+    assert recorded[1:].any()
 
 
 def test_an_answer_of_the_last_episode_is_dropped():
