@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 CONNECT_LIMIT = 10.0
 """Longest time for a connection [s]."""
+NEEDS_WEBSOCKETS = "a policy server needs websockets; install it with: pip install 'robot_rl[openpi]'"
 MAX_MESSAGE = 1 << 26
 """Largest message of a server [bytes]."""
 
@@ -142,9 +143,7 @@ class ServerPolicy(BasePolicy):
             from websockets.exceptions import WebSocketException
             from websockets.sync.client import connect
         except ImportError as error:
-            raise PluginError(
-                "a policy server needs websockets; install it with: pip install 'robot_rl[openpi]'"
-            ) from error
+            raise PluginError(NEEDS_WEBSOCKETS) from error
         try:
             opening = connect(
                 self._address, compression=None, max_size=MAX_MESSAGE, open_timeout=CONNECT_LIMIT, close_timeout=1

@@ -16,7 +16,7 @@ import numpy as np
 
 from robot_rl.base_policy import openpi_messages
 from robot_rl.base_policy.contract import BasePolicy, Stamped, checked_chunk
-from robot_rl.base_policy.server import MAX_MESSAGE
+from robot_rl.base_policy.server import MAX_MESSAGE, NEEDS_WEBSOCKETS
 from robot_rl.clock import NS_PER_S
 from robot_rl.data.schema import IMAGE_PREFIX
 from robot_rl.errors import BasePolicyError, PluginError, RobotRLError
@@ -66,9 +66,7 @@ class BaseServer:
         try:
             from websockets.sync.server import serve
         except ImportError as error:
-            raise PluginError(
-                "a policy server needs websockets; install it with: pip install 'robot_rl[openpi]'"
-            ) from error
+            raise PluginError(NEEDS_WEBSOCKETS) from error
         self._make, self._log, self.plans = make, log, 0
         self._planning, self._stopped = threading.Lock(), threading.Event()
         self._connections: set[ServerConnection] = set()
@@ -141,8 +139,7 @@ def history_of(request: object, base: BasePolicy) -> list[Stamped]:
     Raises:
         BasePolicyError: naming what is missing, or has another shape.
     """
-    given, spec = _map(request), base.spec
-    name = base.name
+    given, spec, name = _map(request), base.spec, base.name
     if missing := sorted(set(spec.observations) - set(given)):
         wanted = ", ".join(sorted(spec.observations))
         raise BasePolicyError(f"the base {name} observes {wanted}, and {', '.join(missing)} did not come")

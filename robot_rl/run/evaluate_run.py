@@ -23,7 +23,7 @@ from robot_rl.learn.perception import Perception, make_perception
 from robot_rl.run.deployment import Deployment, workcell_options
 from robot_rl.run.directory.run_directory import RunDirectory
 from robot_rl.run.evaluation import evaluate, evaluate_policy, frequency_average, steps_between
-from robot_rl.run.make_reward import TASK_REWARD, RewardSetup
+from robot_rl.run.make_reward import RewardSetup
 from robot_rl.run.resume import check_crops, read_training
 from robot_rl.viz.film import FilmRecorder
 
@@ -192,7 +192,7 @@ def film(
     if any(judge != "task" for _, judge in config.reward.stages.judges):
         logger.info("no video: in a film nobody but the task can judge stages, and here others do")
         return False
-    reward = replace(TASK_REWARD, config=replace(TASK_REWARD.config, stages=config.reward.stages))
+    reward = RewardSetup(config.reward).staged
     options = workcell_options(config)
     if options.cameras:  # a policy with cameras gets frames of its own size, and they are filmed
         options = replace(options, cameras=tuple(dict.fromkeys((*options.cameras, *cameras))))

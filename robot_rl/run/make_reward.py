@@ -139,12 +139,15 @@ class RewardSetup:
             UncertifiedError: if the classifier is not fit to end episodes, and the configuration does not allow that.
             UnknownNameError: if the scene lacks a camera that the classifier needs, or the task does not know a stage.
         """
+        for file in (self.classifier, *self.stages.values()):
+            if file is not None and not (verdict := check_fit(file, allowed=self.config.allow_unfit)).passed:
+                logger.warning("%s: %s", file.path, verdict.explanation)
         cell = self._judged(make)
         if not self.config.stages.order:
             return cell
         with contextlib.ExitStack() as opened:
             opened.callback(cell.close)
-            judge = make_stage_judge(self.config, self.stages, cell)
+            judge = make_stage_judge(self.config.stages, self.stages, cell)
             opened.callback(judge.close)
             return replace(cell, judges=(*cell.judges, judge), close=opened.pop_all().close)
 
@@ -160,10 +163,9 @@ class RewardSetup:
             return replace(cell, judges=(*cell.judges, label_judge))
         if self.classifier is None:
             return make()
-        check_fit(self.classifier, allowed=self.config.allow_unfit)
         cell = make()
         try:
-            judge = open_classifier(self.classifier, self.config, cell, "reward.path")
+            judge = open_classifier(self.classifier, cell, "reward.path")
         except RobotRLError:
             cell.close()
             raise

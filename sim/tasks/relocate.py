@@ -171,9 +171,9 @@ class Relocate(CubeTask):
         released, delivered = state.gripper_width >= RELEASED_WIDTH, self.delivered()
         self._held = self._held + 1 if released and delivered else 0
         success = self._held >= HOLD_STEPS
-        away = float(np.linalg.norm(self.cube_pose().position - self.target))
-        lifted = delivered or self.cube_pose().position[2] - self.target[2] >= LIFTED
-        metrics = {"distance": away, **stage_metrics(lifted=bool(lifted))}
+        way = self.cube_pose().position - self.target
+        lifted = delivered or bool(way[2] >= LIFTED)
+        metrics = {"distance": float(np.linalg.norm(way)), **stage_metrics(lifted=lifted)}
         return Outcome(success, success_reward(success), metrics=metrics)
 
     def cube_speed(self) -> float:

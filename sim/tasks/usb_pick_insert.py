@@ -61,6 +61,8 @@ class Plug(NamedTuple):
 PLUG = Plug()
 TOP = 0.022
 """Height of tray and hub [m]."""
+LIFTED = 0.004
+"""Height of the plug above them from which on it counts as lifted out of its well [m]."""
 WELL_GAP = 0.0015
 """Between the plug's shell and the sides of the well, which is square [m]."""
 TRAY, HUB = (0.5, -0.06), (0.5, 0.06)
@@ -162,8 +164,8 @@ class UsbPickInsert(Insertion):
     def evaluate(self, state: RobotState) -> Outcome:
         """Evaluate success in the true scene; a plug that has fallen over is a failure."""
         outcome = super().evaluate(state)
-        told = stage_metrics(lifted=bool(self.plug_pose().position[2] > TOP + 0.004))
-        outcome = replace(outcome, metrics={**outcome.metrics, **told})
+        lifted = stage_metrics(lifted=self.lifted())
+        outcome = replace(outcome, metrics={**outcome.metrics, **lifted})
         _, tilt = swing_twist_z(self.plug_pose().quaternion)
         return replace(outcome, failure="the plug has fallen over") if tilt > FALLEN else outcome
 
@@ -181,6 +183,10 @@ class UsbPickInsert(Insertion):
         """Return the true pose of the plug's body in the base frame: of the middle of its lower face, z up."""
         data = self._io.data
         return Pose(data.xpos[self._plug].copy(), data.xquat[self._plug].copy())
+
+    def lifted(self) -> bool:
+        """Return whether the plug has been lifted out of its well."""
+        return bool(self.plug_pose().position[2] > TOP + LIFTED)
 
     def grasp_pose(self) -> Pose:
         """Return the middle of the plug's body, z up, turned by a quarter at most: its two ends are alike."""
@@ -249,8 +255,7 @@ class PlugOperator(GraspOperator):
     def plan(self, state: RobotState) -> tuple[Pose, float, float]:
         """Plan as for any grasp; where a policy has grasped the plug already, go on from there."""
         held = 0.5 * PLUG.body[1] < state.gripper_width / 2 < 1.5 * PLUG.body[1]
-        lifted = self._task.plug_pose().position[2] > TOP + 0.004
-        if held and lifted and not self._closing:
+        if held and self._task.lifted() and not self._closing:
             self._closing, self._waited = True, self.grip_steps
         return super().plan(state)
 

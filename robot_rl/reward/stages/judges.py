@@ -3,55 +3,46 @@
 from __future__ import annotations
 
 import contextlib
-import logging
 from collections.abc import Mapping
 
 import numpy as np
 
 from robot_rl.clock import stands_still
-from robot_rl.config.reward import RewardConfig
+from robot_rl.config.reward import StagesConfig
 from robot_rl.data.schema import CLASSIFIER_PROBABILITY
 from robot_rl.env.task import Outcome, TaskSpec, Workcell
 from robot_rl.errors import ConfigError, UnknownNameError
-from robot_rl.reward.classifier.certificate import check_fit
 from robot_rl.reward.classifier.classifier import ClassifierFile
 from robot_rl.reward.classifier.reward_source import ClassifierReward
 from robot_rl.reward.stages.stage_judge import Condition, JudgedStage, StageJudge, judged_by_person, judged_by_task
 
-logger = logging.getLogger(__name__)
 
-
-def open_classifier(file: ClassifierFile, config: RewardConfig, cell: Workcell, setting: str) -> ClassifierReward:
+def open_classifier(file: ClassifierFile, cell: Workcell, setting: str) -> ClassifierReward:
     """Return a classifier that judges the steps of a workcell.
 
     Args:
         file: Of the classifier.
-        config: Whether it may be unfit.
         cell: Whose frames it sees.
         setting: Key of the configuration that names the file.
 
     Raises:
         ConfigError: if it is for another task.
-        UncertifiedError: if it is not fit to end episodes, and the configuration does not allow that.
         UnknownNameError: if the scene lacks a camera that it needs.
     """
     classifier, spec = file.classifier, cell.task.spec
-    verdict = check_fit(file, allowed=config.allow_unfit)
     if classifier.task != spec.name:
         raise ConfigError(f"{setting}={file.path}: trained for {classifier.task!r}, not for {spec.name!r}")
     for camera in classifier.cameras:
         if camera not in spec.cameras:
             raise UnknownNameError("camera", camera, spec.cameras)
-    if not verdict.passed:
-        logger.warning("%s: %s", file.path, verdict.explanation)
     return ClassifierReward(classifier, waits=stands_still(cell.clock))
 
 
-def make_stage_judge(config: RewardConfig, files: Mapping[str, ClassifierFile], cell: Workcell) -> StageJudge:
+def make_stage_judge(stages: StagesConfig, files: Mapping[str, ClassifierFile], cell: Workcell) -> StageJudge:
     """Return the judge of the stages that a configuration names.
 
     Args:
-        config: Of the reward.
+        stages: What the configuration says of them.
         files: The classifiers among their judges, by the names of the stages.
         cell: Whose steps are judged.
 
@@ -60,7 +51,7 @@ def make_stage_judge(config: RewardConfig, files: Mapping[str, ClassifierFile], 
         ConfigError: if a lasting one is judged by a person.
         RobotRLError: as `open_classifier`.
     """
-    stages, known = config.stages, cell.task.spec.stages
+    known = cell.task.spec.stages
     for name in stages.lasting:
         if name not in stages.names:
             raise UnknownNameError("lasting stage", name, stages.names)
@@ -71,7 +62,7 @@ def make_stage_judge(config: RewardConfig, files: Mapping[str, ClassifierFile], 
         for name, judge in stages.judges:
             lasting = name in stages.lasting
             if name in files:
-                classifier = open_classifier(files[name], config, cell, "reward.stages.order")
+                classifier = open_classifier(files[name], cell, "reward.stages.order")
                 opened.callback(classifier.close)
                 holds = _judged_by(classifier)
                 lasts = _lasting_by(classifier, files[name].classifier.threshold)
@@ -88,8 +79,7 @@ def make_stage_judge(config: RewardConfig, files: Mapping[str, ClassifierFile], 
 
 def _judged_by(classifier: ClassifierReward) -> Condition:
     def holds(outcome: Outcome, observation: Mapping[str, np.ndarray], spec: TaskSpec) -> bool:
-        alone = Outcome(False, 0.0)
-        return classifier.judge(alone, observation, spec).success
+        return classifier.judge(Outcome(False, 0.0), observation, spec).success
 
     return holds
 

@@ -9,10 +9,10 @@ from robot_rl.base_policy.run_base import open_base
 from robot_rl.config.components import TrainConfig
 from robot_rl.env.environment import all_cameras
 from robot_rl.errors import ConfigError
-from robot_rl.run.deployment import Deployment, workcell_options
+from robot_rl.run.base.base_environment import base_environment
+from robot_rl.run.deployment import Deployment
 from robot_rl.run.evaluate_run import film
 from robot_rl.run.evaluation import evaluate_policy
-from robot_rl.run.make_reward import RewardSetup
 
 
 def evaluate_base(config: TrainConfig, video: Path | None = None) -> dict[str, Any]:
@@ -29,10 +29,9 @@ def evaluate_base(config: TrainConfig, video: Path | None = None) -> dict[str, A
         ConfigError: if there is no base, or one that has to be trained first.
         RobotRLError: if it cannot be made, or fails.
     """
-    deployment, settings = Deployment(), config.evaluation
-    config, reward = deployment.with_cameras(config), RewardSetup.from_config(config.reward).staged
+    settings = config.evaluation
     with (
-        deployment.environment(config.task, reward.observe(workcell_options(config)), reward) as env,
+        base_environment(config) as (config, env),
         open_base(config, env, None) as base,
     ):
         if base is None or not base.player.base.trained:
@@ -40,7 +39,7 @@ def evaluate_base(config: TrainConfig, video: Path | None = None) -> dict[str, A
                 "there is nothing to evaluate: name a base that can act, KIND or KIND:PATH; `robot-rl base train` "
                 "makes the file of one"
             )
-        summary = evaluate_policy(config, env, None, None, deployment, base=base.player).summary()
+        summary = evaluate_policy(config, env, None, None, Deployment(), base=base.player).summary()
         answer = {"task": config.task, **base.facts(), **summary, "video": None}
         if video is not None:
             filmed, cameras = min(settings.video_episodes or 1, settings.episodes), all_cameras(env.environment_spec)

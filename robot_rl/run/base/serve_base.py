@@ -11,8 +11,7 @@ from robot_rl.base_policy.run_base import base_setup, kept_base
 from robot_rl.base_policy.serving import BaseServer
 from robot_rl.config.components import TrainConfig
 from robot_rl.errors import ConfigError
-from robot_rl.run.deployment import Deployment, workcell_options
-from robot_rl.run.make_reward import RewardSetup
+from robot_rl.run.base.base_environment import base_environment
 from robot_rl.system.process import stop_on_signal
 
 logger = logging.getLogger(__name__)
@@ -33,9 +32,7 @@ def serve_base(config: TrainConfig, host: str, port: int) -> dict[str, Any]:
         ConfigError: if it has to be trained first.
         RobotRLError: if the base cannot be made, or it cannot listen there.
     """
-    deployment = Deployment()
-    config, reward = deployment.with_cameras(config), RewardSetup.from_config(config.reward).staged
-    with deployment.environment(config.task, reward.observe(workcell_options(config)), reward) as env:
+    with base_environment(config) as (config, env):
         setup = base_setup(config, env, kept_base(config, None))
 
     def make() -> BasePolicy:

@@ -12,9 +12,8 @@ from robot_rl.config.components import TrainConfig
 from robot_rl.data.store.layout import find_store
 from robot_rl.data.store.store import EpisodeStore
 from robot_rl.errors import RunDirectoryError
+from robot_rl.run.base.base_environment import base_environment
 from robot_rl.run.base.lessons import LearnFrom, lessons
-from robot_rl.run.deployment import Deployment, workcell_options
-from robot_rl.run.make_reward import RewardSetup
 from robot_rl.system.progress import Progress
 
 
@@ -38,9 +37,8 @@ def train_base(config: TrainConfig, demos: Path, out: Path, learn_from: LearnFro
     """
     if out.exists():
         raise RunDirectoryError(f"{out} exists already; choose another --out")
-    config, reward = Deployment().with_cameras(config), RewardSetup.from_config(config.reward).staged
     with (
-        Deployment().environment(config.task, reward.observe(workcell_options(config)), reward) as env,
+        base_environment(config) as (config, env),
         EpisodeStore.open(find_store(demos)) as store,
     ):
         base = make_base(BaseSetup("", env.environment_spec, env.observation_specs, config))

@@ -1,0 +1,27 @@
+"""Where a base alone is trained, evaluated or served for: the simulation of its task."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+
+from robot_rl.config.components import TrainConfig
+from robot_rl.env.environment import Environment
+from robot_rl.run.deployment import Deployment, workcell_options
+from robot_rl.run.make_reward import RewardSetup
+
+
+@contextlib.contextmanager
+def base_environment(config: TrainConfig) -> Iterator[tuple[TrainConfig, Environment]]:
+    """Open the environment of a base, with its stages; return the configuration with all cameras that it sees, and it.
+
+    Args:
+        config: Task, observations and base.
+
+    Raises:
+        RobotRLError: if the environment cannot be made, or a file of its stages cannot be read.
+    """
+    deployment = Deployment()
+    config, reward = deployment.with_cameras(config), RewardSetup.from_config(config.reward).staged
+    with deployment.environment(config.task, reward.observe(workcell_options(config)), reward) as env:
+        yield config, env
