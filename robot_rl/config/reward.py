@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Annotated, Literal
 
-from pydantic import Field
+from pydantic import AfterValidator, Field
 from pydantic.dataclasses import dataclass
 
 from robot_rl.config.field_types import (
@@ -71,11 +71,28 @@ class PreferencesConfig:
     """Gradient steps of each fit."""
 
 
+def _checked_order(order: tuple[str, ...]) -> tuple[str, ...]:
+    """Return stages of which each has a name of its own and a judge."""
+    names = [entry.partition("=")[0] for entry in order]
+    for entry in order:
+        name, _, judge = entry.partition("=")
+        kind, _, path = judge.partition(":")
+        if not re.fullmatch(r"[a-z][a-z0-9_]*", name) or name == SUCCESS:
+            raise ValueError(f"{entry!r}: the name of a stage is a word of a-z, 0-9 and _, and not {SUCCESS}")
+        if not judge:
+            raise ValueError(f"stage {name} has no judge; valid: {name}=task, {name}=person, {name}=classifier:FILE")
+        if (kind, bool(path)) not in (("task", False), ("person", False), ("classifier", True)):
+            raise ValueError(f"stage {name}: {judge!r} is no judge; valid: task, person, classifier:FILE")
+    if len(set(names)) < len(names):
+        raise ValueError(f"two stages have the same name: {', '.join(names)}")
+    return order
+
+
 @dataclass(frozen=True, config=STRICT)
 class StagesConfig:
     """Stages on the way to success: what each is worth, and what happens when one fails; see docs/tasks.md."""
 
-    order: tuple[str, ...] = ()
+    order: Annotated[tuple[str, ...], AfterValidator(_checked_order)] = ()
     """Stages before the success, each `NAME=JUDGE`, e.g. `[lifted=task, aligned=classifier:aligned.pt]`. `task`: the
     task itself, in simulation; `classifier:FILE`: as of `reward.path`; `person`: who presses Success. Whoever judges
     episodes, `reward.kind`, judges the success after them. Empty: there are none."""
@@ -88,22 +105,6 @@ class StagesConfig:
     """Most control steps in one stage; then it has failed, and is tried again. 0: as many as the episode has."""
     retries: NonNegative = 2
     """How often stages may fail or be lost in an episode before it ends as a failure."""
-
-    def __post_init__(self) -> None:
-        """Check that each stage has a name of its own and a judge."""
-        for entry in self.order:
-            name, _, judge = entry.partition("=")
-            kind, _, path = judge.partition(":")
-            if not re.fullmatch(r"[a-z][a-z0-9_]*", name) or name == SUCCESS:
-                raise ValueError(f"{entry!r}: the name of a stage is a word of a-z, 0-9 and _, and not {SUCCESS}")
-            if not judge:
-                raise ValueError(
-                    f"stage {name} has no judge; valid: {name}=task, {name}=person, {name}=classifier:FILE"
-                )
-            if (kind, bool(path)) not in (("task", False), ("person", False), ("classifier", True)):
-                raise ValueError(f"stage {name}: {judge!r} is no judge; valid: task, person, classifier:FILE")
-        if len(set(self.names)) < len(self.names):
-            raise ValueError(f"two stages have the same name: {', '.join(self.names)}")
 
     @property
     def judges(self) -> tuple[tuple[str, str], ...]:

@@ -13,6 +13,7 @@ from running import SMALL, one_thread, robot_rl
 
 from robot_rl.config.components import SACConfig, TrainConfig
 from robot_rl.config.consistency import check_consistent
+from robot_rl.config.load import load_config
 from robot_rl.config.reward import RewardConfig, StagesConfig
 from robot_rl.data.schema import STAGE_PREFIX
 from robot_rl.data.store.store import EpisodeStore
@@ -57,6 +58,9 @@ def test_stages_that_cannot_be_are_refused_where_they_are_read(order, said):
     with pytest.raises(ValueError, match="stage") as refused:
         StagesConfig(order=tuple(order))
     assert said in str(refused.value)
+    with pytest.raises(ConfigError, match=r"^reward\.stages\.order \(command line\): ") as named:
+        load_config(None, [f"reward.stages.order={order}"])
+    assert said in str(named.value)
 
 
 @pytest.mark.parametrize(
