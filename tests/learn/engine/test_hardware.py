@@ -39,14 +39,21 @@ def test_an_update_gets_no_pages_from_the_system():
     not LARGE_PAGES.exists() or "[never]" in LARGE_PAGES.read_text(),
     reason="this kernel gives no large pages to those that ask for them",
 )
-def test_tensors_that_are_made_afterwards_lie_on_large_pages():
+def test_tensors_that_are_made_afterwards_lie_where_large_pages_are_asked_for():
+    """Whether the kernel then has them depends on what else runs there: it gives none that it would have to clear."""
     code = """
-import re, torch
+import torch
 from robot_rl.learn.engine.hardware import keep_freed_memory
 assert keep_freed_memory()
 kept = [torch.ones(64, 1024) for _ in range(64)]  # 16 MB, each too small for a large page of its own
-told = open("/proc/self/smaps_rollup").read()
-print(re.search(r"AnonHugePages: *([0-9]+) kB", told)[1])
+advised, inside = [], range(0)
+for line in open("/proc/self/smaps"):
+    first = line.split()[0]
+    if "-" in first and not first.endswith(":"):
+        inside = range(*(int(end, 16) for end in first.split("-")))
+    elif first == "VmFlags:" and "hg" in line.split():
+        advised.append(inside)
+print(sum(any(tensor.data_ptr() in inside for inside in advised) for tensor in kept))
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert int(done.stdout) >= 8_000, "at least half of it"
+    assert int(done.stdout) >= 63, "all but one on the border"
