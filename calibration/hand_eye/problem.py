@@ -227,18 +227,30 @@ def estimate_noise(
         numpy.linalg.LinAlgError: if the views do not determine X and Y.
     """
 
-    def noise(logarithms: np.ndarray) -> tuple[float, float]:
-        position, rotation = np.exp(np.clip(logarithms, np.log(1e-6), np.log(1e-1))).tolist()
-        return position, rotation
-
-    def cost(logarithms: np.ndarray) -> float:
+    def cost(logarithms: np.ndarray) -> tuple[float, np.ndarray]:
+        position, rotation = np.exp(logarithms).tolist()
         try:
-            return solve(rows, *noise(logarithms), deviations).likelihood
+            solution = solve(rows, position, rotation, deviations)
         except np.linalg.LinAlgError:
-            return 1e300  # finite, so that differences are
+            return 1e300, np.zeros(2)  # finite, so that differences are
+        return solution.likelihood, 2.0 * np.exp(2.0 * logarithms) * _slope(rows, solution).reshape(2, 3).sum(axis=1)
 
-    options = {"xatol": 1e-3, "fatol": 1e-4, "maxiter": 200}
-    return noise(minimize(cost, np.log(start), method="Nelder-Mead", options=options).x)
+    limits = np.log([1e-6, 1e-1])
+    best = minimize(cost, np.log(start).clip(*limits), jac=True, method="L-BFGS-B", bounds=[limits] * 2)
+    position, rotation = np.exp(best.x).tolist()
+    return position, rotation
+
+
+def _slope(rows: Sequence[Row], solution: Solution) -> np.ndarray:
+    """Return how the likelihood changes with the variance of the arm's poses along each axis, shape (6,).
+
+    For an axis j it is sum_i [W - W G C G^T W]_jj - [W r]_j^2, by Patterson and Thompson 1971, eq. 10.
+    """
+    influence = solution.weights @ np.stack([row.G for row in rows])
+    explained = ((influence @ solution.covariance) * influence).sum(axis=-1)
+    pull = (solution.weights @ solution.left[:, :, None])[:, :, 0]
+    slope: np.ndarray = (np.diagonal(solution.weights, axis1=1, axis2=2) - explained - pull**2).sum(axis=0)
+    return slope
 
 
 def scaled(T_camera_board: Pose, factor: float) -> Pose:

@@ -16,6 +16,8 @@ from robot_rl.errors import ConfigError, RobotLostError
 INSTALL = "pip install 'robot_rl[servo]'"
 WRITE_LIMIT = 0.2
 """Longest time to hand bytes to the operating system [s]."""
+_GONE = (OSError, termios.error, TypeError, ValueError)
+"""What the use of a line raises that is gone, or, the last two, that another thread closes meanwhile."""
 
 
 class LineLostError(RobotLostError):
@@ -23,7 +25,7 @@ class LineLostError(RobotLostError):
 
 
 class SerialLine:
-    """A serial line for this process alone; after it was lost, the next use opens it again.
+    """A serial line for this process alone; after it was lost, not after `close`, the next `send` opens it again.
 
     Args:
         port: Its path, e.g. `/dev/ttyACM0`; below `/dev/serial/by-id` is one that does not change.
@@ -38,6 +40,7 @@ class SerialLine:
         self.port, self._baud = port, baud
         self._serial = _pyserial()
         self._line = self._open()
+        self._closed = False
         self.openings = 1
         """How often it has been opened."""
 
@@ -45,16 +48,18 @@ class SerialLine:
         """Send bytes; what arrived before them is dropped.
 
         Raises:
-            LineLostError: if the port is gone.
+            LineLostError: if the port is gone, or was closed, perhaps by another thread.
         """
-        if self._line is None:
-            self._line = self._open()
+        if self._closed:
+            raise LineLostError(f"{self.port} was closed")
+        if (line := self._line) is None:
+            line = self._line = self._open()
             self.openings += 1
         try:
-            while self._waits(0.0):
-                self._read()
-            self._line.write(data)
-        except (OSError, termios.error) as error:  # termios.error is no OSError
+            while _waits(line, 0.0):
+                _read(line)
+            line.write(data)
+        except _GONE as error:
             raise self._lost(error) from error
 
     def receive(self, deadline: float) -> bytes:
@@ -63,17 +68,19 @@ class SerialLine:
         Raises:
             LineLostError: if the port is gone.
         """
-        if self._line is None:
+        if (line := self._line) is None:
             raise LineLostError(f"{self.port} is not open")
         try:
-            if not self._waits(max(deadline - time.monotonic(), 0.0)):
-                return b""
-            return self._read()
-        except (OSError, termios.error, ValueError) as error:  # ValueError: closed by another thread meanwhile
+            return _read(line) if _waits(line, max(deadline - time.monotonic(), 0.0)) else b""
+        except _GONE as error:
             raise self._lost(error) from error
 
     def close(self) -> None:
-        """Close it; doing it twice is fine."""
+        """Close it for good; doing it twice is fine."""
+        self._closed = True
+        self._let_go()
+
+    def _let_go(self) -> None:
         line, self._line = self._line, None
         if line is not None:
             with contextlib.suppress(OSError, termios.error):  # it may be gone already
@@ -97,17 +104,19 @@ class SerialLine:
         return f"{self.port} cannot be opened: {error}"
 
     def _lost(self, error: Exception) -> LineLostError:
-        self.close()
+        self._let_go()
         return LineLostError(f"{self.port} is gone ({error}); plug it in again")
 
-    def _waits(self, timeout: float) -> bool:
-        return bool(select.select([self._line.fd], [], [], timeout)[0])
 
-    def _read(self) -> bytes:
-        data = os.read(self._line.fd, 4096)
-        if not data:
-            raise OSError("end of file")
-        return data
+def _waits(line: Any, timeout: float) -> bool:
+    return bool(select.select([line.fd], [], [], timeout)[0])
+
+
+def _read(line: Any) -> bytes:
+    data = os.read(line.fd, 4096)
+    if not data:
+        raise OSError("end of file")
+    return data
 
 
 def _pyserial() -> ModuleType:

@@ -65,6 +65,7 @@ class SafetyNode(ManagedNode):
         self._silent: str | None = None  # who was silent when it last looked
         self._stopped: str | None = None
         self._refusal: tuple[float, str] | None = None  # when and why the newest command was refused
+        self._newest = 0  # stamp of the newest command or stop that it heard [ns]
         self._passed = self._limited = self._refused = 0
         leases = (self.config.liveliness_lease, self.config.heartbeat_timeout)
         named = [topics.below(arm, OF_ARM) for arm in arms]
@@ -116,7 +117,7 @@ class SafetyNode(ManagedNode):
 
     def switched(self, active: bool) -> None:
         """Stop the arm; what was commanded before a transition does not count after it."""
-        now = self.wall.now() if not self.config.lockstep else 0
+        now = self._latest()
         self.guard.stop(now)
         if not active:
             self._stop(now)
@@ -152,6 +153,7 @@ class SafetyNode(ManagedNode):
 
     def _take_command(self, message: MultiDOFJointTrajectory) -> None:
         stamp = convert.stamp_of(message.header.stamp)
+        self._newest = max(self._newest, stamp)
         if (reason := self._reason(stamp)) is not None:
             self._announce(reason)
             self._refuse(stamp, reason)
@@ -191,7 +193,7 @@ class SafetyNode(ManagedNode):
             return  # once more: if this process was held up, their signs of life are waiting to be read
         reason = self._reason()
         if reason is not None and self._stopped is None:
-            self._stop(self.wall.now() if not self.config.lockstep else 0)
+            self._stop(self._latest())
         self._announce(reason)
         try:
             self._latch.follow(self.guard.tripped)  # last: the disk may be slow, and the stop does not wait for it
@@ -230,6 +232,14 @@ class SafetyNode(ManagedNode):
     def _now(self, stamp: int | None) -> int:
         """Time [ns]. In lockstep it is known from the newest command: it waits for nobody else."""
         return stamp if self.config.lockstep and stamp is not None else self.wall.now()
+
+    def _latest(self) -> int:
+        """Time [ns] of a stop of its own accord; in lockstep that of the newest command.
+
+        A reader keeps the newest message only, and such a stop may displace the answer to that command, without which
+        the simulation does not go on.
+        """
+        return self._newest if self.config.lockstep else self.wall.now()
 
     def _not_ahead(self, stamp: int) -> int:
         """Return the stamp [ns], or now if it is of the future: a stop with such a stamp would refuse all commands."""

@@ -129,6 +129,14 @@ def test_unplugging_is_named_and_plugging_in_again_is_enough(bus, peer):
     assert positions(bus) == [2048] * 6
 
 
+def test_a_closed_line_stays_closed_whoever_still_uses_it(bus, peer):
+    """A control thread that is not through with its period commands nothing any more, and the port is free."""
+    bus.close()
+    with pytest.raises(LineLostError, match="was closed"):
+        bus.send_goals([2048] * 6)
+    SerialLine(peer.link, 1_000_000).close()
+
+
 def test_faults_of_servos_are_named(bus, peer):
     peer.trip(2)
     faults = bus.state().faults

@@ -163,6 +163,25 @@ def test_the_emergency_stop_stays_until_it_is_released_by_hand(rig, by):
     assert eventually(rig.moves)
 
 
+def test_in_lockstep_an_emergency_stop_answers_the_newest_command_too():
+    """A reader keeps the newest message only, and the simulation goes on once that command is answered."""
+    graph = Graph()
+    try:
+        rig = Rig(graph, lockstep=True)
+        heard = []
+        rig.arm.subscribe(topics.SAFE_COMMAND, lambda m: heard.append((convert.stamp_of(m.header.stamp), m)))
+        stamp = rig.hand.wall.now()
+        rig.hand.send(Command(stamp, 0.3, HERE))
+        assert eventually(lambda: heard and heard[-1][0] == stamp)
+        rig.hand.estop()
+        assert eventually(lambda: convert.command_of(heard[-1][1]) is None)
+        assert heard[-1][0] == stamp
+        rig.hand.call(rig.hand.release_client)
+        assert eventually(rig.moves), "later commands pass again"
+    finally:
+        graph.close()
+
+
 def test_a_latched_stop_outlives_its_node_until_somebody_releases_it(tmp_path):
     graph = Graph()
     try:
