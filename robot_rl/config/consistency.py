@@ -113,7 +113,6 @@ def _check_chunk(config: TrainConfig) -> None:
         (config.learners > 1, f"learners={config.learners}", "not for several learners yet; set learners=1"),
         (bool(goals), f"replay.hindsight_goals={goals}", "goals are judged step by step; set it to 0"),
         (config.replay.simulated != "mixed", "replay.simulated=dynamics_gap", "that gap is one of steps; set mixed"),
-        (config.sac.imitation != 0.0, "sac.imitation", "steps are imitated, not chunks; set it to 0"),
         (early, f"demonstrations=0 and warmup_steps={warmup}", "no chunk is whole by then; set more warmup_steps"),
     )
     for clash, setting, cure in clashes:

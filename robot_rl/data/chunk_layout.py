@@ -59,6 +59,17 @@ class ChunkLayout:
             actions[past] = np.concatenate([drawn, first], axis=1)  # a choice is held
         return self.join(actions)
 
+    def alike(self, source: np.ndarray, left: np.ndarray) -> np.ndarray:
+        """Return how many of the first steps of windows the same hands chose, float32 of shape (N,).
+
+        Args:
+            source: Of each action, shape (N, h).
+            left: Steps from the window's first one to the end of its episode, shape (N,).
+        """
+        same = (source == source[:, :1]) & (np.arange(self.length) < left[:, None])
+        steps: np.ndarray = np.logical_and.accumulate(same, axis=1).sum(axis=1, dtype=np.float32)
+        return steps
+
     def completed(self, index: int, terminated: bool) -> range:
         """Return how many steps ago the windows began that step `index` of an episode completes, longest ago first."""
         longest = min(index, self.length - 1)

@@ -292,7 +292,9 @@ class ReplayBuffer(SampledMemory):
         )
         return Sample(
             observation=states[0],
-            action=self._windows(slots, steps, rng) if self._across else columns["action"][slots],
+            action=self.chunk.executed(self._ahead("action", slots), steps, rng)
+            if self._across
+            else columns["action"][slots],
             reward=reward,
             discount=bootstrap,
             next_observation=states[1],
@@ -301,6 +303,7 @@ class ReplayBuffer(SampledMemory):
             to_goal=self._to_goal(slots) if self.pose else None,
             simulated=None if simulated is None else simulated.astype(np.float32),
             following=None if simulated is None else states[2],
+            demonstrated=self.chunk.alike(self._ahead("source", slots), left) if self._across else None,
         )
 
     def newest(self, history: tuple[int, ...]) -> tuple[np.ndarray, Any] | None:
@@ -338,10 +341,9 @@ class ReplayBuffer(SampledMemory):
         rows = (self._first + np.arange(self._rows)) % self.capacity
         self._starts.fill(rows[self._episodes.steps(self.chunk.length, self._columns["terminated"][rows])])
 
-    def _windows(self, slots: np.ndarray, steps: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-        """Return the actions of windows of so many steps that begin in these slots."""
-        rows = slots[:, None] + np.arange(self.chunk.length)
-        return self.chunk.executed(self._columns["action"][rows % self.capacity], steps, rng)
+    def _ahead(self, name: str, slots: np.ndarray) -> np.ndarray:
+        """Return a column of the steps of chunks that begin in these slots, shape (count, h, ...)."""
+        return self._columns[name][(slots[:, None] + np.arange(self.chunk.length)) % self.capacity]
 
     def _to_goal(self, slots: np.ndarray) -> np.ndarray:
         """`Sample.to_goal` of the steps in these slots."""
@@ -359,11 +361,8 @@ class ReplayBuffer(SampledMemory):
     def state_dict(self) -> dict[str, Any]:
         """Everything remembered, as numpy arrays and ints; only rows in use."""
         slots = (self._first + np.arange(self._rows)) % self.capacity
-        state = {
-            **{name: column[slots] for name, column in self._columns.items()},
-            **self._episodes.state_dict(),
-            "open": int(self._open),
-        }
+        columns = {name: column[slots] for name, column in self._columns.items()}
+        state = {**columns, **self._episodes.state_dict(), "open": int(self._open)}
         if self._images is not None and self.image_spec is not None:
             state |= {"images": self._images.read(slots), "images_by": self.image_spec.maker}
         return state

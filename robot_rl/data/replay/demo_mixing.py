@@ -107,7 +107,8 @@ class DemoMixer:
         if self.hindsight is not None and len(rows := np.flatnonzero(flat >= first_derived)):
             _put(mixed, rows, self.hindsight.gather(flat[rows] - first_derived, self._discount))
         if self._marked:
-            mixed = mixed._replace(demonstrated=self._demonstrated(flat), corrected=self._corrected(flat))
+            demonstrated = self._demonstrated(flat) * (1.0 if mixed.demonstrated is None else mixed.demonstrated)
+            mixed = mixed._replace(demonstrated=demonstrated, corrected=self._corrected(flat))
         return Sample._make(a if a is None else a.reshape(minibatches, total, *a.shape[1:]) for a in mixed)
 
     def _demonstrated(self, ranks: np.ndarray) -> np.ndarray:
@@ -157,6 +158,8 @@ class DemoMixer:
             sample = sample._replace(images=now, next_images=later)
         if (pose := self.online.pose) is not None:
             sample = sample._replace(to_goal=np.empty((count, pose[1] - pose[0]), np.float32))
+        if self._marked and self.online.chunk.length > 1:
+            sample = sample._replace(demonstrated=np.empty(count, np.float32))
         if self.online.origins:
             sample = sample._replace(simulated=np.empty(count, np.float32), following=np.empty_like(sample.observation))
         return sample

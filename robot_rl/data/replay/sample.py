@@ -25,8 +25,8 @@ class Sample(NamedTuple):
             end in success, or has not ended yet. None of a buffer without a pose.
         simulated: 1 where the step was taken over from another run, else 0, (...). None of a buffer that does not tell.
         following: As `observation`, at step t + 1. None with `simulated`.
-        demonstrated: 1 where the row counts as a demonstration, also a correction, else 0, (...). None if rows are not
-            marked.
+        demonstrated: How many of the row's actions, from its first one on, count as demonstrated, also as a correction:
+            0 or 1, of a buffer with chunks up to h, (...). None if rows are not marked.
         corrected: 1 where it is a correction that counts as a demonstration, else 0, (...). None with `demonstrated`.
     """
 

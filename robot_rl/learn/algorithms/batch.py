@@ -26,7 +26,8 @@ class Batch(NamedTuple):
         simulated: 1 where step t is of another run, usually in simulation, else 0, shape (N, B); None where that is not
             known. Windows of such steps have one step.
         following: State after step t, shape (N, B, state); None with `simulated`.
-        demonstrated: 1 where the row counts as a demonstration, also a correction, else 0, shape (N, B); None: unknown.
+        demonstrated: How many of the row's actions, from its first one on, count as demonstrated, also as a correction:
+            0 or 1, with chunks up to h, shape (N, B); None: unknown.
         corrected: 1 where it is such a correction, else 0, shape (N, B); None with `demonstrated`.
     """
 

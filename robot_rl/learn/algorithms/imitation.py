@@ -39,7 +39,7 @@ class Imitation:
         rule: str = "demonstrated",
     ) -> None:
         self._weight, self._ranks, self._continuous = weight, policy.ranks, policy.continuous_size
-        self._rule = rule
+        self._length, self._rule = policy.chunk.length, rule
         self._range = None if return_range is None else return_range[1] - return_range[0]
 
     def of_actions(self, actions: Tensor, values: Tensor, batch: Batch, expected: Callable[[Tensor], Tensor]) -> Tensor:
@@ -66,14 +66,16 @@ class Imitation:
                 if self._rule == "helpful" and batch.corrected is not None:
                     kept = kept | (batch.corrected == 0)
                 counts = counts * kept
-        return self._weight * self._size(values) * losses.imitation_loss(actions, done, counts, self._ranks)
+        away = losses.imitation_loss(actions, done, counts, self._ranks, self._length)
+        return self._weight * self._size(values) * away
 
     def of_choices(self, values: Tensor, made: Tensor, batch: Batch) -> Tensor:
         """Return w sum_i mean_b (max_g (Q_i(s, g) + m 1(g != g_E)) - Q_i(s, g_E)), see `demonstrated_choice_loss`."""
         if batch.demonstrated is None:
             return values.new_zeros(())
         margin = CHOICE_MARGIN * self._size(values)
-        return self._weight * losses.demonstrated_choice_loss(values, made, batch.demonstrated, margin, self._ranks)
+        counts = ((batch.demonstrated > 0) & batch.action[:, -1].isfinite()).float()  # NaN: not held for its chunk
+        return self._weight * losses.demonstrated_choice_loss(values, made, counts, margin, self._ranks)
 
     def _size(self, values: Tensor) -> Tensor | float:
         return values.detach().abs().mean() if self._range is None else self._range

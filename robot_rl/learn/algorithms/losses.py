@@ -155,18 +155,23 @@ def actor_loss(values: Tensor, log_prob: Tensor, temperature: Tensor) -> Tensor:
     return (temperature * log_prob).mean() - values.mean()
 
 
-def imitation_loss(actions: Tensor, demonstrated: Tensor, counts: Tensor, ranks: Ranks = ALONE) -> Tensor:
-    """Return the mean of |a - a_E|^2 over the demonstrated actions.
+def imitation_loss(
+    actions: Tensor, demonstrated: Tensor, counts: Tensor, ranks: Ranks = ALONE, length: int = 1
+) -> Tensor:
+    """Return the mean of |a - a_E|^2 over the demonstrated actions, or chunks of them.
 
     It is a sum over the elements of an action, as the slope of a value along one does not depend on their number.
 
     Args:
-        actions: a, of the policy, shape (B, n).
-        demonstrated: a_E, what was done, shape (B, n).
-        counts: 1 where that is to be imitated, else 0, shape (B,).
+        actions: a, of the policy, shape (B, h n).
+        demonstrated: a_E, what was done, shape (B, h n).
+        counts: How many of a row's h actions, from the first one on, are to be imitated, shape (B,).
         ranks: The processes of whose rows it is the mean.
+        length: h.
     """
-    return _mean_over((actions - demonstrated).square().sum(-1), counts, ranks)
+    away = (actions - demonstrated).square().view(len(actions), length, -1).sum(-1)
+    shown = torch.arange(length, device=counts.device) < counts.unsqueeze(-1)
+    return _mean_over((away * shown).sum(-1), (counts > 0).float(), ranks)
 
 
 def correction_penalty(correction: Tensor, weight: float | Tensor) -> Tensor:

@@ -32,7 +32,11 @@ class Told:
         self.number, self.sources, self.rewards, self.ends, self.undecided = number, [], [], [], False
 
     def windows(self, length, operator_only):
-        """Each window that can be sampled: first tag, tags of its actions, reward, discount, tag of what it led to."""
+        """Each window that can be sampled.
+
+        Its first tag, tags of its actions, reward, discount, tag of what it led to, and how many of its first actions
+        the same hands chose.
+        """
         steps, found = len(self.sources) - self.undecided, []
         for t in range(steps):
             taken, reward = 0, 0.0
@@ -45,7 +49,8 @@ class Told:
             if (taken == length or ended) and not (operator_only and self.sources[t] == P):
                 actions = [tag(self.number, t + k) + 0.5 for k in range(taken)]
                 discount = 0.0 if ended else DISCOUNT**taken
-                found.append((tag(self.number, t), actions, reward, discount, tag(self.number, t + taken)))
+                alike = next((k for k in range(taken) if self.sources[t + k] != self.sources[t]), taken)
+                found.append((tag(self.number, t), actions, reward, discount, tag(self.number, t + taken), alike))
         return found
 
 
@@ -57,7 +62,8 @@ def assert_exact(buffer, told, length):
         ranks, rng = np.arange(count), np.random.default_rng(0)
         given = {"n_step": length, "discount": DISCOUNT, "history": (0,), "operator_only": operator_only}
         sample = buffer.gather(ranks, rng, **given)
-        for row, (first, actions, reward, discount, led_to) in enumerate(expected):
+        for row, (first, actions, reward, discount, led_to, alike) in enumerate(expected):
+            assert length == 1 or sample.demonstrated[row] == alike
             chunk = sample.action[row].reshape(length, ACTION_SIZE)
             assert (sample.observation[row] == first).all()
             assert chunk[: len(actions)].tolist() == [[value] * ACTION_SIZE for value in actions]
@@ -165,7 +171,7 @@ def test_demonstrations_and_steps_of_several_robots_are_mixed():
         robots.begin(percept(number, 0), f"{robot}/x")
         for t in range(5):
             robots.append(Transition(action(number, t), 0.0, False, False, P), percept(number, t + 1))
-    sample = DemoMixer(demos, robots, ReplayConfig(batch_size=40, history=(0,)), 3, DISCOUNT).sample(
+    sample = DemoMixer(demos, robots, ReplayConfig(batch_size=40, history=(0,)), 3, DISCOUNT, marked=True).sample(
         2, np.random.default_rng(0)
     )
     assert sample.action.shape == (2, 40, 3 * ACTION_SIZE)
@@ -174,5 +180,8 @@ def test_demonstrations_and_steps_of_several_robots_are_mixed():
     inside = sample.discount > 0
     chunks = sample.action[inside].reshape(-1, 3, ACTION_SIZE)
     assert np.array_equal(chunks[..., 0], firsts[inside][:, None] + np.arange(3) + 0.5)
+    assert (sample.demonstrated[:, :20] >= 1).all()
+    assert (sample.demonstrated[:, :20][inside[:, :20]] == 3).all(), "whole chunks of one demonstrator"
+    assert (sample.demonstrated[:, 20:] == 0).all()
     with pytest.raises(DataError, match="demonstrations have chunks"):
         DemoMixer(ring(50, 2), robots, ReplayConfig(), 3, DISCOUNT)

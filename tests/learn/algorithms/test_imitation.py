@@ -3,6 +3,7 @@
 import pytest
 import torch
 
+from robot_rl.data.chunk_layout import ChunkLayout
 from robot_rl.learn.algorithms.batch import Batch
 from robot_rl.learn.algorithms.imitation import CHOICE_MARGIN, Imitation
 from robot_rl.learn.networks.heads import StateHead
@@ -52,6 +53,30 @@ def test_what_critics_expect_less_of_than_of_the_policy_may_be_left_out():
     ):
         imitation = Imitation(3.0, (0.0, 1.0), POLICY, rule=rule)
         assert imitation.of_actions(actions, VALUES, shown, expected) == pytest.approx(3.0 * distance)
+
+
+def test_of_a_chunk_only_what_was_demonstrated_is_imitated_and_choices_that_it_holds():
+    chunk = ChunkLayout(3, 2, choice=True)
+    policy = Policy(
+        head=StateHead(2),
+        action_size=2,
+        choices=3,
+        hidden_sizes=(4,),
+        generator=torch.Generator(),
+        gripper_exploration=0.0,
+        chunk=3,
+    )
+    assert policy.chunk == chunk
+    imitation = Imitation(3.0, (0.0, 1.0), policy)
+    done = torch.tensor([[0.0, 0.0, 0.0, 1.0], [0.0, 0.0, 0.0, torch.nan], [0.0, 0.0, 0.0, 1.0]])
+    batch = BATCH._replace(action=done, demonstrated=torch.tensor([2.0, 3.0, 0.0]))
+    actions = torch.tensor([[0.1, 0.2, 9.0], [0.3, 0.4, 0.5], [9.0, 9.0, 9.0]])
+    held = imitation.of_actions(actions, VALUES, batch, lambda done: VALUES)
+    assert held == pytest.approx(3.0 * (0.01 + 0.04 + 0.09 + 0.16 + 0.25) / 2)
+    values = torch.zeros(1, 3, 3)
+    values[0, 1:, 0] = 5.0  # of rows whose choice was not held, or not demonstrated
+    loss = imitation.of_choices(values, torch.tensor([2, 1, 2]), batch)
+    assert loss == pytest.approx(3.0 * CHOICE_MARGIN)
 
 
 @pytest.mark.parametrize(("return_range", "size"), [((0.0, 1.0), 1.0), ((0.0, 10.0), 10.0), (None, 4.0)])
