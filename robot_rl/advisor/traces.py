@@ -47,7 +47,7 @@ def read_traces(run: Path, store: Path) -> tuple[list[tuple[ValueTrace, bool]], 
         deployment = Deployment()
         reward = RewardSetup.of_run(run, config.reward, shaped=False)
         observed = reward.observe(workcell_options(config))
-        env = stack.enter_context(deployment.environment(config.task, observed, reward.staged))
+        env = stack.enter_context(deployment.environment(config.task, observed, reward.staged, played=False))
         base = stack.enter_context(open_base(config, env, run))
         spec = env.environment_spec
         if not spec.success:

@@ -19,6 +19,8 @@ from robot_rl.errors import ConfigError
 
 EACH_ARM = tuple(ArmSpec.__dataclass_fields__)
 """Fields that each of several arms has for itself."""
+_OURS = ("name", "stages")
+"""Fields that no file has: the name stands elsewhere, and only a task that knows the truth judges stages by itself."""
 _SHARED = [field for field in EACH_ARM if field in TaskSpec.__dataclass_fields__]
 
 
@@ -50,8 +52,9 @@ def task_from(content: Any, name: str, where: str) -> TaskSpec:
     """
     if not isinstance(content, dict):
         raise ConfigError(f"{where}: has to be a mapping with the fields of a task, e.g. `max_steps: 100`")
-    if unknown := sorted(map(str, content.keys() - set(TaskSpec.__dataclass_fields__))):
-        valid = ", ".join(field for field in TaskSpec.__dataclass_fields__ if field != "name")
+    fields = [field for field in TaskSpec.__dataclass_fields__ if field not in _OURS]
+    if unknown := sorted(map(str, content.keys() - set(fields))):
+        valid = ", ".join(fields)
         raise ConfigError(f"{where}: unknown {', '.join(unknown)}; valid: {valid}")
     arms = _arms_in(content, where)
     first = {field: value for field, value in next(iter(arms.values()), {}).items() if field in _SHARED}
@@ -66,16 +69,16 @@ def task_from(content: Any, name: str, where: str) -> TaskSpec:
         )
     if not arms:
         _check_axes(content, spec, where)
-    for arm, fields in arms.items():
-        _check_axes(fields, spec.of_arm(arm), f"{where}: arms.{arm}")
+    for arm, own in arms.items():
+        _check_axes(own, spec.of_arm(arm), f"{where}: arms.{arm}")
     return spec
 
 
 def task_content(spec: TaskSpec) -> dict[str, Any]:
-    """Return the facts of a task as plain values, from which `task_from` makes them again, but for the name."""
+    """Return the facts of a task as plain values, from which `task_from` makes them again, but for name and stages."""
     content: dict[str, Any] = TypeAdapter(TaskSpec).dump_python(spec, mode="json")
     own = EACH_ARM if spec.arms else ()
-    return {field: value for field, value in content.items() if field not in ("name", *own)}
+    return {field: value for field, value in content.items() if field not in (*_OURS, *own)}
 
 
 def _arms_in(content: Mapping[str, Any], where: str) -> Mapping[str, Mapping[str, Any]]:

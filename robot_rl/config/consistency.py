@@ -41,6 +41,7 @@ def check_consistent(config: TrainConfig, *, resumed: bool = False) -> None:
             f"environment.takeovers={config.environment.takeovers:g} without environment.expert: there is nobody who "
             "could take over; set environment.expert=NAME or MODULE:FUNCTION, or leave environment.takeovers out"
         )
+    config.reward.stages.check()
     if config.reward.stages.order:
         _check_stages(config)
     if config.has_base:

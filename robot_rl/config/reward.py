@@ -18,6 +18,7 @@ from robot_rl.config.field_types import (
     PositiveReal,
     Resumable,
 )
+from robot_rl.errors import ConfigError, UnknownNameError
 
 SUCCESS = "success"
 """What follows the last stage."""
@@ -105,6 +106,22 @@ class StagesConfig:
     """Most control steps in one stage; then it has failed, and is tried again. 0: as many as the episode has."""
     retries: NonNegative = 2
     """How often stages may fail or be lost in an episode before it ends as a failure."""
+
+    def check(self) -> None:
+        """Check what the settings say of each other.
+
+        Raises:
+            UnknownNameError: if a lasting stage is none of them.
+            ConfigError: if it is judged by a person, or something is set of stages that are not there.
+        """
+        if not self.order and (self.lasting or self.steps):
+            one = "lasting" if self.lasting else "steps"
+            raise ConfigError(f"reward.stages.{one} without reward.stages.order: there are no stages; set that, too")
+        for name in self.lasting:
+            if name not in self.names:
+                raise UnknownNameError("lasting stage", name, self.names)
+            if dict(self.judges)[name] == "person":
+                raise ConfigError(f"reward.stages.lasting={name}: a person judges it once; give it another judge")
 
     @property
     def judges(self) -> tuple[tuple[str, str], ...]:

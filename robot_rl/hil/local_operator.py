@@ -26,6 +26,7 @@ from robot_rl.errors import StepOrderError
 from robot_rl.hil.interventions import draw_interventions
 from robot_rl.hil.operator_setup import OperatorOptions, OperatorSetup, open_operator, viewed_workcell
 from robot_rl.learn.learner_port import LearnerPort
+from robot_rl.reward.stages.stage_judge import stages_by_person
 from robot_rl.run.deployment import Deployment
 from robot_rl.run.directory.human_effort import OPERATOR_LOG
 from robot_rl.run.directory.metrics import MetricsWriter, read_metrics
@@ -69,7 +70,7 @@ class LocalOperator:
         self._demonstrator: RobotEnv | None = None
         self._overrule_s = 0.0
         self._person_resets = self._requested = False  # whether a ready scene is needed, and was requested
-        self._person_judges = False
+        self._person_judges, self._stages = False, ""  # that a person judges, of an episode and of stages
 
     @contextlib.contextmanager
     def environment(
@@ -83,6 +84,7 @@ class LocalOperator:
         """
         del interventions
         self._person_resets, self._person_judges = cell.person_resets, cell.person_judges
+        self._stages = ", ".join(stages_by_person(cell.judges))
         with contextlib.ExitStack() as stack:
             stack.callback(cell.close)
             stack.callback(cell.io.stop)
@@ -191,8 +193,12 @@ class LocalOperator:
 
     def phase(self, name: str, text: str) -> None:
         """Show a new phase in the console; in an evaluation its buttons are those of a person who judges."""
-        judges = name == EVALUATING and self._person_judges
-        self._open.board.phase(name, f"{text} {JUDGE}" if judges else text, ("success", "failure") if judges else ())
+        wanted = [JUDGE] if self._person_judges else []
+        if self._stages:
+            wanted.insert(0, f"Press Success when this is so: {self._stages}.")
+        judges = name == EVALUATING and bool(wanted)
+        text = " ".join([text, *wanted]) if judges else text
+        self._open.board.phase(name, text, ("success", "failure") if judges else ())
 
     @property
     def _open(self) -> OperatorSetup:

@@ -127,7 +127,13 @@ class Deployment:
 
     @contextlib.contextmanager
     def environment(
-        self, task: str, options: WorkcellOptions, reward: RewardSetup = TASK_REWARD, *, interventions: bool = False
+        self,
+        task: str,
+        options: WorkcellOptions,
+        reward: RewardSetup = TASK_REWARD,
+        *,
+        interventions: bool = False,
+        played: bool = True,
     ) -> Iterator[Environment]:
         """Open the environment of a task; it is closed on exit.
 
@@ -136,6 +142,7 @@ class Deployment:
             options: What is observed.
             reward: The reward of its episodes.
             interventions: The operator may take over.
+            played: Episodes are played in it; otherwise only its facts are looked at.
 
         Raises:
             ConfigError: if a scripted operator is described, and a person assists, or nobody does who judges a stage.
@@ -148,7 +155,7 @@ class Deployment:
                     other.interventions = interventions
                 yield other
             return
-        reward.check_people(present=self.assistance is not None)
+        reward.check_people(present=self.assistance is not None or not played)
         cell = reward.workcell(lambda: self.workcell(task, options))
         if self.assistance is None:
             with contextlib.closing(RobotEnv(cell, interventions=interventions, options=options)) as env:

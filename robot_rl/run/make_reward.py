@@ -50,11 +50,12 @@ class RewardSetup:
         """Read the files that a configuration names.
 
         Raises:
-            ConfigError: if the configuration needs a file and names none.
+            ConfigError: if the configuration needs a file and names none, or its stages contradict each other.
             DataError: if a file cannot be read.
             UncertifiedError: if the head is not fit to shape rewards, and the configuration does not allow that.
         """
         _check_path(config)
+        config.stages.check()
         head = PINNED_HEAD.of(config) if config.shaping.head else None
         return cls(
             config,
@@ -66,7 +67,9 @@ class RewardSetup:
     @property
     def staged(self) -> RewardSetup:
         """The stages alone, where the task itself judges the success: for what is recorded outside of a run."""
-        return replace(TASK_REWARD, config=replace(TASK_REWARD.config, stages=self.config.stages), stages=self.stages)
+        mine, alone = self.config, TASK_REWARD.config
+        config = replace(alone, stages=mine.stages, allow_unfit=mine.allow_unfit)
+        return replace(TASK_REWARD, config=config, stages=self.stages)
 
     @classmethod
     def of_run(cls, path: Path, config: RewardConfig, *, shaped: bool = True) -> RewardSetup:

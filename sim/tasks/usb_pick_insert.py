@@ -164,7 +164,8 @@ class UsbPickInsert(Insertion):
     def evaluate(self, state: RobotState) -> Outcome:
         """Evaluate success in the true scene; a plug that has fallen over is a failure."""
         outcome = super().evaluate(state)
-        lifted = stage_metrics(lifted=self.lifted())
+        in_port = outcome.metrics["depth"] > 0.0 and outcome.metrics["lateral_error"] < PLUG.shell[1]
+        lifted = stage_metrics(lifted=self.lifted() or in_port)  # in the port it is lower than in its well
         outcome = replace(outcome, metrics={**outcome.metrics, **lifted})
         _, tilt = swing_twist_z(self.plug_pose().quaternion)
         return replace(outcome, failure="the plug has fallen over") if tilt > FALLEN else outcome

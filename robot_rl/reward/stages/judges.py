@@ -47,16 +47,10 @@ def make_stage_judge(stages: StagesConfig, files: Mapping[str, ClassifierFile], 
         cell: Whose steps are judged.
 
     Raises:
-        UnknownNameError: if the task itself is to judge a stage that it does not know, or a lasting one is not there.
-        ConfigError: if a lasting one is judged by a person.
+        UnknownNameError: if the task itself is to judge a stage that it does not know.
         RobotRLError: as `open_classifier`.
     """
     known = cell.task.spec.stages
-    for name in stages.lasting:
-        if name not in stages.names:
-            raise UnknownNameError("lasting stage", name, stages.names)
-        if dict(stages.judges)[name] == "person":
-            raise ConfigError(f"reward.stages.lasting={name}: a person judges it once; give it another judge")
     with contextlib.ExitStack() as opened:
         made = []
         for name, judge in stages.judges:

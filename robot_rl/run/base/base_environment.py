@@ -12,16 +12,18 @@ from robot_rl.run.make_reward import RewardSetup
 
 
 @contextlib.contextmanager
-def base_environment(config: TrainConfig) -> Iterator[tuple[TrainConfig, Environment]]:
+def base_environment(config: TrainConfig, *, played: bool) -> Iterator[tuple[TrainConfig, Environment]]:
     """Open the environment of a base, with its stages; return the configuration with all cameras that it sees, and it.
 
     Args:
         config: Task, observations and base.
+        played: Episodes are played in it; otherwise only its facts are looked at.
 
     Raises:
         RobotRLError: if the environment cannot be made, or a file of its stages cannot be read.
     """
     deployment = Deployment()
     config, reward = deployment.with_cameras(config), RewardSetup.from_config(config.reward).staged
-    with deployment.environment(config.task, reward.observe(workcell_options(config)), reward) as env:
+    observed = reward.observe(workcell_options(config))
+    with deployment.environment(config.task, observed, reward, played=played) as env:
         yield config, env

@@ -31,7 +31,7 @@ def evaluate_base(config: TrainConfig, video: Path | None = None) -> dict[str, A
     """
     settings = config.evaluation
     with (
-        base_environment(config) as (config, env),
+        base_environment(config, played=True) as (config, env),
         open_base(config, env, None) as base,
     ):
         if base is None or not base.player.base.trained:

@@ -32,7 +32,7 @@ def serve_base(config: TrainConfig, host: str, port: int) -> dict[str, Any]:
         ConfigError: if it has to be trained first.
         RobotRLError: if the base cannot be made, or it cannot listen there.
     """
-    with base_environment(config) as (config, env):
+    with base_environment(config, played=False) as (config, env):
         setup = base_setup(config, env, kept_base(config, None))
 
     def make() -> BasePolicy:

@@ -38,7 +38,7 @@ def train_base(config: TrainConfig, demos: Path, out: Path, learn_from: LearnFro
     if out.exists():
         raise RunDirectoryError(f"{out} exists already; choose another --out")
     with (
-        base_environment(config) as (config, env),
+        base_environment(config, played=False) as (config, env),
         EpisodeStore.open(find_store(demos)) as store,
     ):
         base = make_base(BaseSetup("", env.environment_spec, env.observation_specs, config))

@@ -42,7 +42,7 @@ OF_OTHERS = tuple(
     f"environment.{name}" for name in ("reward", "reward_scale", "success", "success_ends", "action_repeat")
 )
 """Settings by which the rewards of an environment of others differ, in replay and in recorded episodes."""
-REWARDS = ("reward.kind", "reward.shaping", *OF_OTHERS)
+REWARDS = ("reward.kind", "reward.shaping", "reward.stages", *OF_OTHERS)
 """Settings by which the rewards in replay differ."""
 _POLICY, _GRIPPER, _HEAD = "policy", "gripper.", "head."
 

@@ -20,8 +20,8 @@ from robot_rl.system.checked_json import parse_json
 from robot_rl.system.model_files import TRAINING
 from robot_rl.system.regular_file import read_regular
 
-PINNED = {"classifier": "classifier.pt", "progress_head": "progress_head.pt"}
-"""Facts of a run about files that it pinned, and its copies."""
+PINNED = ("classifier", "progress_head", "stage_")
+"""How the facts of a run begin about files that it pinned; a copy has the name of its fact."""
 
 
 def trace(path: Path, episode_id: str | None = None, *, on_episode: Callable[[], object] = lambda: None) -> ChainLink:
@@ -86,7 +86,8 @@ class _Runs:
             _compare_summary(policy, path, state)
             policy.sources.append(self._checkpoint(path, state, digest))
             link.sources.append(policy)
-        link.sources += [_pinned(path, name, facts[name]) for name in PINNED if isinstance(facts.get(name), dict)]
+        pinned = [(n, fact) for n, fact in facts.items() if n.startswith(PINNED) and isinstance(fact, dict)]
+        link.sources += [_pinned(path / f"{name}.pt", fact) for name, fact in pinned]
         if isinstance(origin := facts.get("origin"), dict):
             link.sources += self._origin(link, origin)
         return link
@@ -175,14 +176,14 @@ def _compare_summary(policy: ChainLink, path: Path, state: Mapping[str, Any]) ->
         policy.breaks.append(f"{file}: is about another policy ({str(summary['policy'])[:16]}...)")
 
 
-def _pinned(path: Path, name: str, fact: Mapping[str, Any]) -> ChainLink:
+def _pinned(copy: Path, fact: Mapping[str, Any]) -> ChainLink:
     """Return a file that a run pinned."""
-    link = ChainLink("file", PINNED[name], {"taken_from": fact.get("path"), "sha256": fact.get("sha256")})
+    link = ChainLink("file", copy.name, {"taken_from": fact.get("path"), "sha256": fact.get("sha256")})
     try:
-        found = hashlib.sha256(read_regular(path / PINNED[name])).hexdigest()
+        found = hashlib.sha256(read_regular(copy)).hexdigest()
     except OSError as error:
-        link.breaks.append(f"{path / PINNED[name]}: cannot be read: {error.strerror}")
+        link.breaks.append(f"{copy}: cannot be read: {error.strerror}")
     else:
         if found != fact.get("sha256"):
-            link.breaks.append(f"{path / PINNED[name]}: was changed since the run began")
+            link.breaks.append(f"{copy}: was changed since the run began")
     return link

@@ -158,12 +158,13 @@ class HandoverTask:
         del state
         bar, touching = self.bar_pose(), self.touching()
         away = float(np.linalg.norm(bar.position - PLACE))
-        self._lifted = self._lifted or bool(bar.position[2] - BAR[2] >= LIFTED)
+        up = bool(bar.position[2] - BAR[2] >= LIFTED)
+        self._lifted = self._lifted or up
         failure = "the bar fell" if self._lifted and not touching else None
         alone = self.holds(RIGHT) and not any(arm == LEFT for arm, _ in touching)
         self._held = self._held + 1 if alone and away <= TOLERANCE else 0
         success = self._held >= HOLD_STEPS
-        metrics = {"distance": away, **stage_metrics(lifted=self._lifted, taken=alone)}
+        metrics = {"distance": away, **stage_metrics(lifted=up or alone, taken=alone)}
         return Outcome(success, success_reward(success), None if success else failure, metrics=metrics)
 
     # The true scene.

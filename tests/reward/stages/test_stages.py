@@ -11,6 +11,7 @@ import torch
 from fakes import fake_workcell
 from running import SMALL, one_thread, robot_rl
 
+from robot_rl.cell.task_file import task_content, task_from
 from robot_rl.config.components import SACConfig, TrainConfig
 from robot_rl.config.consistency import check_consistent
 from robot_rl.config.load import load_config
@@ -27,6 +28,7 @@ from robot_rl.reward.heads.success_head import SuccessHead
 from robot_rl.reward.stages.stage_judge import StageJudge
 from robot_rl.run.deployment import Deployment, workcell_options
 from robot_rl.run.directory.run_directory import RunDirectory
+from robot_rl.run.lineage.run_chain import trace
 from robot_rl.run.make_reward import RewardSetup
 
 SPEC = fake_workcell().task.spec
@@ -84,8 +86,30 @@ def test_a_task_judges_only_the_stages_that_it_knows():
     assert isinstance(cell.judges[-1], StageJudge)
     with pytest.raises(UnknownNameError, match=r"unknown stage of .* 'lfted'; valid: lifted; did you mean 'lifted'\?"):
         RewardSetup(staged("lfted=task")).workcell(make)
-    with pytest.raises(UnknownNameError, match="unknown lasting stage 'held'; valid: lifted"):
-        RewardSetup(staged("lifted=task", lasting=("held",))).workcell(make)
+
+
+def test_what_contradicts_itself_is_refused_before_anything_is_opened():
+    for reward, error, said in (
+        (staged("lifted=task", lasting=("held",)), UnknownNameError, "unknown lasting stage 'held'; valid: lifted"),
+        (staged("placed=person", lasting=("placed",)), ConfigError, "a person judges it once"),
+        (staged(lasting=("held",)), ConfigError, r"reward\.stages\.lasting without reward\.stages\.order"),
+        (staged(steps=5), ConfigError, r"reward\.stages\.steps without reward\.stages\.order"),
+    ):
+        with pytest.raises(error, match=said):
+            RewardSetup.from_config(reward)
+        with pytest.raises(error, match=said):
+            check_consistent(TrainConfig(reward=reward))
+
+
+def test_what_is_allowed_for_a_training_is_allowed_for_its_demonstrations():
+    setup = RewardSetup(replace(staged("lifted=task"), allow_unfit=True))
+    assert setup.staged.config.allow_unfit and setup.staged.config.stages == setup.config.stages
+
+
+def test_a_file_declares_no_stages_that_nobody_judges():
+    with pytest.raises(ConfigError, match="unknown stages; valid:"):
+        task_from({"action_axes": ["x"], "stages": ["lifted"]}, "mine", "task.yaml")
+    assert "stages" not in task_content(replace(SPEC, stages=("lifted",)))
 
 
 def test_a_stage_that_a_person_judges_needs_one():
@@ -93,6 +117,8 @@ def test_a_stage_that_a_person_judges_needs_one():
     opened = Deployment().environment("reach", workcell_options(config), RewardSetup(config.reward))
     with pytest.raises(ConfigError, match="a person judges the stage near, and nobody is here"):
         opened.__enter__()
+    with Deployment().environment("reach", workcell_options(config), RewardSetup(config.reward), played=False) as env:
+        assert f"{STAGE_PREFIX}near" in env.observation_specs, "to look at, nobody is needed"
 
 
 def test_the_potential_grows_with_the_stages():
@@ -133,6 +159,8 @@ def test_a_run_pins_the_classifiers_of_its_stages(tmp_path):
     cell.close()
     run = RunDirectory.create(tmp_path / "run", TrainConfig(reward=config), {})
     setup.pin(run)
+    (pinned,) = [link for link in trace(tmp_path / "run").sources if link.kind == "file"]
+    assert pinned.name == "stage_aligned.pt" and not pinned.breaks
     shutil.move(file, tmp_path / "elsewhere.pt")
     again = RewardSetup.of_run(run.path, config)
     assert again.stages["aligned"].sha256 == setup.stages["aligned"].sha256

@@ -11,6 +11,7 @@ from running import learned, robot_rl, same, snapshot, start, wait_for
 
 from robot_rl.config.components import AlgorithmConfig, ReplayConfig, SACConfig
 from robot_rl.config.environment import EnvironmentConfig
+from robot_rl.config.reward import RewardConfig, StagesConfig
 from robot_rl.data.store.store import EpisodeStore
 from robot_rl.env.registry import make_workcell
 from robot_rl.env.robot_env import RobotEnv
@@ -80,6 +81,11 @@ def test_each_part_by_itself(old, env, config):
         ({"replay": ReplayConfig(capacity=50)}, "replay", r"its replay has \d+ rows; set replay\.capacity"),
         ({"task": "other"}, "replay", "task is 'reach' there and 'other' here.*leave replay out"),
         ({"environment": EnvironmentConfig(action_repeat=2)}, "replay", r"environment\.action_repeat is 1 there and 2"),
+        (
+            {"reward": RewardConfig(stages=StagesConfig(("near=task",), shaping=0.1))},
+            "replay",
+            r"reward\.stages is \{.*\} there and \{.*near=task.*\} here.*leave replay out",
+        ),
         (
             {"environment": EnvironmentConfig(reward="success")},
             "demonstrations",

@@ -35,7 +35,11 @@ def test_every_success_is_a_plug_in_the_port_that_sinks_into_nothing(usb):
     env, cell = usb
     data, successes, yaws = cell.io.data, 0, []
     for seed in (111, 113, 117):
+        lifted = False
         for info in steps(env, seed, always(env), demonstrate=True):
+            now = info["step"].metrics["is_lifted"] > 0
+            assert now or not lifted, "in the port, too"
+            lifted = now
             if info["step"].success:
                 successes += 1
                 assert_in_port(data)
