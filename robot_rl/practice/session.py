@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections import Counter
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from robot_rl.calling.caller import Caller
@@ -124,9 +125,9 @@ class Practice:
             reason = self._call_if_stuck()
             if reason is None and self._may_go_on():
                 self._play()
-        self._save()
-        for opened in self._trainings.values():
+        for opened in self._trainings.values():  # before the scene, which may have to be asked for
             opened.training.end_learning()
+        self._save()
         if reason is None and self._stop:
             reason = f"stopped after {how_far(self.env_steps, self._env_steps)}"
         return reason
@@ -172,7 +173,6 @@ class Practice:
                 store = opened.store
                 if opened.resumed or len(store) >= min(number + 1, wanted[task]) or self._stop:
                     continue
-                self._make_ready(task)
                 record_demonstrations(
                     opened.deployment.demonstrator(opened.env),
                     store,
@@ -180,13 +180,20 @@ class Practice:
                     seed=self._configs[task].seed,
                     stop=lambda: self._stop,
                     retry=opened.deployment.retry(self._progress.log),
-                    may_start=opened.training.may_start,
+                    may_start=partial(self._may_demonstrate, task),
                     log=self._progress.log,
                 )
                 if len(store) > number:
                     self._progress.update(0, demonstrations=f"{number + 1}/{wanted[task]} {task}")
                     self._clear(tidy=not store.summaries()[-1].success)
         self._progress.update(self.env_steps, demonstrations=None)
+
+    def _may_demonstrate(self, task: str) -> bool:
+        """Return whether a demonstration may start; each attempt begins in the scene that the one before has left."""
+        if not self._trainings[task].training.may_start():
+            return False
+        self._make_ready(task)
+        return True
 
     def _make_ready(self, task: str) -> None:
         """Choose whether the next episode of a task begins in the scene as it is, or has to reset it."""

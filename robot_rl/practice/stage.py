@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from robot_rl.clock import NS_PER_S
+from robot_rl.env.environment import SupportsGivingUp
 from robot_rl.env.move_arm import go_to_start, move_gripper
 from robot_rl.env.robot_io import RobotIO, RobotState
 from robot_rl.env.task import Outcome, Task, TaskSpec, Workcell, WorkcellOptions
@@ -63,6 +64,11 @@ class ContinuingTask:
             self._task.reset(seed)
         else:
             self.own.go_on(seed)
+
+    def give_up(self) -> None:
+        """Wait for no person any more; see `SupportsGivingUp`."""
+        if isinstance(self._task, SupportsGivingUp):
+            self._task.give_up()
 
     def observe(self, state: RobotState, T_base_reset: Pose) -> dict[str, np.ndarray]:
         """Return the task's own part of the observation."""

@@ -14,7 +14,7 @@ from robot_rl.data.sparse_reward import IS
 from robot_rl.env.environment import Environment, disable_interventions
 from robot_rl.env.episode_observer import EpisodeResult, Observer
 from robot_rl.env.supervision import EVALUATING
-from robot_rl.errors import ConfigError
+from robot_rl.errors import ConfigError, RobotLostError
 from robot_rl.learn.actor import Proposer, Rollout
 from robot_rl.learn.networks.networks import Policy
 from robot_rl.learn.perception import Perception
@@ -171,6 +171,7 @@ def evaluate(
     on_episode: Callable[[EpisodeResult], None] | None = None,
     retry: EpisodeRetry | None = None,
     may_start: Callable[[], bool] = lambda: True,
+    stop: Callable[[], bool] = lambda: False,
 ) -> Evaluation:
     """Play held-out episodes with the deterministic policy, without an operator; one that is cut is played again.
 
@@ -182,12 +183,18 @@ def evaluate(
         on_episode: Called after each.
         retry: Retries of episodes in which the robot is lost; None raises the error.
         may_start: Called before each until it returns True; waits a moment while somebody holds the arm.
+        stop: Called before each; True ends it with those that were played.
     """
     held_out = HeldOut(rollout, seed, purpose, retry)
-    while len(held_out.results) < episodes:
+    while len(held_out.results) < episodes and not stop():
         if not may_start():
             continue
-        result = held_out.play()
+        try:
+            result = held_out.play()
+        except RobotLostError:  # after a stop nobody waits for the robot any more
+            if not stop():
+                raise
+            break
         if result is not None and on_episode is not None:
             on_episode(result)
     return held_out.evaluation

@@ -357,12 +357,16 @@ class Training:
         return Rollout(self._env, learner.policy, learner.perception, history, observers, beside, base)
 
     def _record_curve_point(self) -> None:
-        """Record a short evaluation without help, which draws nothing from the learner's random streams."""
+        """Record a short evaluation without help, which draws nothing from the learner's random streams.
+
+        One that a stop interrupts is not recorded.
+        """
         point = self._evaluate()
-        if self._config.evaluation.curve_newest:
+        if point is not None and self._config.evaluation.curve_newest:
             newest = self._evaluate(newest=True)
-            point |= {f"newest_{name}": newest[name] for name in COMPARED}
-        self.record.curve(self.env_steps, point)
+            point = newest and point | {f"newest_{name}": newest[name] for name in COMPARED}
+        if point is not None:
+            self.record.curve(self.env_steps, point)
 
     def held_out(
         self, observers: Sequence[Observer] = (), judged: Callable[[EpisodeResult], EpisodeResult] | None = None
@@ -378,19 +382,21 @@ class Training:
         history = self._config.replay.history
         return Rollout(self._env, policy, self._learner.perception, history, observers, base=base)
 
-    def _evaluate(self, *, newest: bool = False) -> dict[str, Any]:
-        """Return how the deployed policy, or the newest, does in a short evaluation."""
+    def _evaluate(self, *, newest: bool = False) -> dict[str, Any] | None:
+        """Return how the deployed policy, or the newest, does in a short evaluation; None if that was interrupted."""
         rollout = self._alone(newest=newest)
         settings = self._config.evaluation
         with without_interventions(self._env), self._aside():
-            return evaluate(
+            evaluation = evaluate(
                 rollout,
                 episodes=settings.curve_episodes,
                 seed=settings.seed,
                 purpose=Purpose.CURVE,
                 retry=self._retry,
                 may_start=self.may_start,
-            ).summary()
+                stop=lambda: self.stop_requested,
+            )
+        return None if self.stop_requested else evaluation.summary()
 
 
 def _number(episode_id: str) -> int:

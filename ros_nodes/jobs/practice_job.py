@@ -75,7 +75,7 @@ def _config(given: ActorNodeConfig, path: Path, task: str, tasks: tuple[str, ...
     named = [value for key, _, value in (setting.partition("=") for setting in given.settings) if key.strip() == "task"]
     if any(value.strip() not in tasks for value in named):
         raise ConfigError(f"the run is of task {named[-1]}, but those that take turns here are {' and '.join(tasks)}")
-    settings = [*given.settings, f"task={task}"]
+    settings, config = [*given.settings, f"task={task}"], Path(given.config) if given.config else None
     if resume:
-        return load_run_config(PracticeFiles(path).settings(task), settings)
-    return load_config(Path(given.config) if given.config else None, settings)
+        return load_run_config(PracticeFiles(path).settings(task), settings, config)
+    return load_config(config, settings)

@@ -140,6 +140,8 @@ class SimTurns:
         """
 
         def go_on() -> str:
+            if (obstacle := self.task.obstacle()) is not None:  # the simulation was started again in between
+                raise RobotLostError(f"{self.current} cannot begin in the scene as it is: {obstacle}")
             self.task.go_on(seed())
             return to_text(begin())
 

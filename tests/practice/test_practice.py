@@ -10,11 +10,13 @@ from running import robot_rl, start, wait_for
 from robot_rl.cli.main import main
 from robot_rl.config.load import load_config
 from robot_rl.data.store.store import EpisodeStore
+from robot_rl.env.registry import make_workcell
 from robot_rl.errors import ConfigError, InterruptedRunError, RunDirectoryError
 from robot_rl.practice.files import PracticeFiles, PracticePlan
 from robot_rl.practice.meeting import check_tasks_meet
 from robot_rl.practice.place import PracticePlace
 from robot_rl.practice.practice import practice
+from robot_rl.practice.stage import ContinuingTask
 from robot_rl.run.deployment import Deployment
 
 PAIR = ("relocate_forward", "relocate_back")
@@ -38,6 +40,15 @@ def configs_of(*tasks):
 def ways_of(store):
     """Where the other bin lies at the start of each episode: its offset from the tool along y [m]."""
     return [float(store.read(name).observations["state/bin"][0][1]) for name in store.ids()]
+
+
+def test_who_waits_for_a_person_at_the_start_of_an_episode_is_told_to_give_up():
+    task = make_workcell("relocate_forward").task
+    given_up = []
+    task.give_up = lambda: given_up.append(True)
+    ContinuingTask(task).give_up()
+    assert given_up
+    ContinuingTask(make_workcell("relocate_forward").task).give_up()
 
 
 def test_an_environment_of_others_cannot_be_practised(tmp_path, capsys):

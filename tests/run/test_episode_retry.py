@@ -164,6 +164,35 @@ def test_an_episode_that_is_cut_in_an_evaluation_does_not_count_and_is_played_ag
     assert list(tmp_path.glob("store/aside/*/*"))
 
 
+class LosesRobot:
+    """Loses the robot in the second episode."""
+
+    episodes, lost = 0, False
+
+    def on_start(self, episode_id, observation):
+        self.episodes += 1
+
+    def on_step(self, step, next_observation):
+        if self.episodes == 2:
+            self.lost = True
+            raise stale()
+
+    def on_end(self, episode, result):
+        pass
+
+
+def test_an_evaluation_that_is_stopped_ends_with_what_was_played():
+    def played(stop):
+        watch = LosesRobot()
+        rollout = Rollout(RobotEnv(fake_workcell(), interventions=False), None, None, (0,), [watch])
+        return len(evaluate(rollout, episodes=5, seed=0, stop=lambda: stop(watch)).results)
+
+    assert played(lambda watch: watch.episodes == 1) == 1
+    assert played(lambda watch: watch.lost) == 1, "after a stop nobody waits for the robot"
+    with pytest.raises(StaleStateError):
+        played(lambda watch: False)
+
+
 def test_by_default_none_may_be_lost(tmp_path):
     with pytest.raises(StaleStateError):
         train(CONFIG, tmp_path / "run", resume=False, deployment=Deployment(Broken({80: stale()})))

@@ -57,6 +57,15 @@ def test_the_scene_is_handed_on_and_put_back_and_time_goes_on(cells):
     assert not forth.task.evaluate(state).success
 
 
+def test_no_episode_begins_in_a_scene_that_is_not_for_it(cells):
+    """As when the simulation has been started again, with the scene of the first task, since somebody looked."""
+    forth, back = cells
+    forth.task.reset(3)
+    with pytest.raises(GraphError, match=f"relocate_back cannot begin in the scene as it is: {IN_PLACE}"):
+        back.task.go_on(4)
+    forth.task.go_on(5)
+
+
 def test_the_script_of_the_task_brings_a_cube_at_a_wall_into_reach_and_time_goes_on(cells):
     _, back = cells
     back.task.reset(4)
