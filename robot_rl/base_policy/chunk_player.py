@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import logging
 from collections import deque
 from collections.abc import Iterator
 
@@ -14,16 +15,24 @@ from robot_rl.config.components import BaseConfig
 from robot_rl.data.schema import Episode, Observation
 from robot_rl.env.environment import Environment
 
+PATIENCE = 0.2
+"""Longest wait for a chunk while there is no action, as a share of the control period."""
+LATE = 10
+"""After how many chunks in a row that came too late it is said."""
 _NS = 1e9
+
+logger = logging.getLogger(__name__)
 
 
 class ChunkPlayer:
     """Proposes an action in each control period, from the newest chunk of a base.
 
     A chunk is asked for anew when `base.replan` of its steps are over, when it is used up, and after somebody else was
-    in control. The action of a chunk is chosen by time: a chunk that comes late is joined at the step that is due now.
-    A new chunk fades in over `base.blend` steps, also from rest. While there is none, nothing is proposed, and the arm
-    has to hold: it stops at once, since how the chunk would have gone on is not known.
+    in control; from a planner beside control early enough that the next one can be there before it is used up. The
+    action of a chunk is chosen by time: a chunk that comes late is joined at the step that is due now. A new chunk
+    fades in over `base.blend` steps, also from rest. While there is none, nothing is proposed, and the arm has to hold:
+    it stops at once, since how the chunk would have gone on is not known. Before that, the chunk that is asked for is
+    waited for, `PATIENCE` of the period at most.
 
     Args:
         base: The base.
@@ -36,7 +45,7 @@ class ChunkPlayer:
 
     def __init__(self, base: BasePolicy, planner: Planner, config: BaseConfig) -> None:
         self.base, self._planner, self._config = base, planner, config
-        self._replan = min(config.replan, base.spec.horizon)
+        self._replan = min(config.replan, max(base.spec.horizon - planner.lead, 1))
         self._blend = config.blend if base.spec.horizon > 1 else 0
         self._history: deque[Stamped] = deque(maxlen=base.spec.history)
         self._chunk: ActionChunk | None = None
@@ -44,6 +53,7 @@ class ChunkPlayer:
         self._faded = 0
         self._rested = False  # until the chunk came
         self._asked = 0  # steps since the last request
+        self._late = 0  # chunks in a row that had no action left when they came
         self.holding = False
 
     def begin(self, seed: int, environment: Environment | None, stamp: int, observation: Observation) -> np.ndarray:
@@ -69,11 +79,12 @@ class ChunkPlayer:
         self._asked += 1
         if led:
             self._asked = max(self._asked, self._replan)
-        self._take()
-        if not self._planner.busy and (self._asked >= self._replan or self._at(self._chunk, stamp) is None):
+        self._take(stamp)
+        empty = self._at(self._chunk, stamp) is None
+        if not self._planner.busy and (self._asked >= self._replan or empty):
             self._planner.request(tuple(self._history))
             self._asked = 0
-            self._take()
+            self._take(stamp, PATIENCE * self.base.spec.period if empty else 0.0)
         return self._propose(stamp)
 
     def replay(self, episode: Episode) -> np.ndarray:
@@ -102,11 +113,21 @@ class ChunkPlayer:
         self._planner.close()
         self.base.close()
 
-    def _take(self) -> None:
+    def _take(self, stamp: int, patience: float = 0.0) -> None:
         """Take the chunk that has come."""
-        chunk = self._planner.poll()
+        chunk = self._planner.poll(patience)
         if chunk is None:
             return
+        self._late = self._late + 1 if self._at(chunk, stamp) is None else 0
+        if self._late == LATE:
+            logger.warning(
+                "base %s: %d chunks in a row came when their actions were over, so the arm holds. The newest has %d "
+                "of them, one for each %g s; take a base that answers sooner, or one of longer chunks",
+                self.base.name,
+                LATE,
+                len(chunk.actions),
+                self.base.spec.period,
+            )
         self._previous, self._chunk, self._faded, self._rested = self._chunk, chunk, 0, self.holding
 
     def _propose(self, stamp: int) -> np.ndarray:

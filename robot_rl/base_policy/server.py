@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
 
 CONNECT_LIMIT = 10.0
 """Longest time for a connection [s]."""
+FACTS_LIMIT = 300.0
+"""Longest time for the facts once there is a connection [s]; a server may load its base first."""
 NEEDS_WEBSOCKETS = "a policy server needs websockets; install it with: pip install 'robot_rl[openpi]'"
 MAX_MESSAGE = 1 << 26
 """Largest message of a server [bytes]."""
@@ -47,12 +50,20 @@ class ServerPolicy(BasePolicy):
     def __init__(self, setup: BaseSetup) -> None:
         if not setup.path.startswith(("ws://", "wss://")):
             raise BasePolicyError(f"base {setup.name}: its address is ws://HOST:PORT or wss://HOST:PORT")
-        task, config = setup.task, setup.config.base
-        self.name, self._address, self._prompt = setup.name, setup.path, task.instruction
+        self.name, self._address, self._prompt = setup.name, setup.path, setup.task.instruction
         self._connection: ClientConnection | None = None
-        self._opened = contextlib.ExitStack()
+        self._opened, self._closed = contextlib.ExitStack(), False
         facts = self._connect()
         self._facts = _fingerprint(facts)
+        try:
+            self._adopt(facts, setup)
+        except BaseException:
+            self.close()
+            raise
+
+    def _adopt(self, facts: Mapping[str, Any], setup: BaseSetup) -> None:
+        """Become what the server says that it is."""
+        task, config = setup.task, setup.config.base
         observed = _shapes(facts.get("observations"))
         usual = {key: (key,) for key in setup.observations if observed is None or key in observed}
         self._names = ObservationNames(config.names, usual, setup.observations, setup.name)
@@ -63,11 +74,11 @@ class ServerPolicy(BasePolicy):
             observations=self._names.ours if observed is None or config.names else observed,
             action_size=_number(facts, "action_dim", task.action_size),
             grippers=_number(facts, "grippers", task.grippers, least=0),
-            period=float(facts.get("control_period", task.control_period)),
+            period=_seconds(facts, "control_period", task.control_period),
             horizon=_number(facts, "action_horizon", config.horizon),
             history=_number(facts, "observation_history", 1),
             ahead=True,
-            arms=tuple(map(str, facts.get("arms", task.arms))),
+            arms=_texts(facts, "arms", task.arms),
         )
 
     @property
@@ -97,14 +108,18 @@ class ServerPolicy(BasePolicy):
         try:
             content = openpi_messages.unpack(reply)
             actions = np.asarray(content["actions"], np.float32)
-        except (ValueError, TypeError, KeyError) as error:
+        except (ValueError, TypeError, KeyError, IndexError) as error:  # the last: an array in place of a map
             raise BasePolicyError(
                 f"base {self.name} answered what has no `actions` of numbers: {type(error).__name__}: {error}"
             ) from error
         return ActionChunk.from_now(actions, newest, self.spec.period)
 
     def close(self) -> None:
-        """End the connection."""
+        """End the connection for good."""
+        self._closed = True
+        self._disconnect()
+
+    def _disconnect(self) -> None:
         self._connection = None
         with contextlib.suppress(OSError):
             self._opened.close()
@@ -122,16 +137,18 @@ class ServerPolicy(BasePolicy):
             reply, self._begins = connection.recv(timeout=REPLY_LIMIT), {}
             return reply
         except TimeoutError as error:
-            self.close()
+            self._disconnect()
             raise BasePolicyError(f"base {self.name} has not answered for {REPLY_LIMIT:g} s") from error
         except (OSError, EOFError, WebSocketException) as error:
-            self.close()
+            self._disconnect()
             raise BasePolicyError(f"base {self.name}: its server is gone: {error}; start it again") from error
 
     def _reconnect(self) -> None:
         """Connect again; refuse a server that says something else than before."""
+        if self._closed:
+            raise BasePolicyError(f"base {self.name} was closed; make it anew to ask it again")
         if _fingerprint(self._connect()) != self._facts:
-            self.close()
+            self._disconnect()
             raise BasePolicyError(
                 f"base {self.name}: another base is served there now; bring that one back, or start a new run"
             )
@@ -149,19 +166,29 @@ class ServerPolicy(BasePolicy):
                 self._address, compression=None, max_size=MAX_MESSAGE, open_timeout=CONNECT_LIMIT, close_timeout=1
             )
             self._connection = self._opened.enter_context(opening)
-            message = self._connection.recv(timeout=CONNECT_LIMIT)
+            message = self._first_message(self._connection)
             facts = openpi_messages.unpack(message if isinstance(message, bytes) else message.encode())
         except (OSError, ValueError, WebSocketException) as error:  # the first includes what takes too long
-            self.close()
+            self._disconnect()
             raise BasePolicyError(
                 f"base {self.name}: no policy server answers there: {error}; check the address"
             ) from error
         if not isinstance(facts, Mapping):
-            self.close()
+            self._disconnect()
             raise BasePolicyError(
                 f"base {self.name}: its server begins with a {type(facts).__name__}, expected a map of facts"
             )
         return facts
+
+    def _first_message(self, connection: ClientConnection) -> bytes | str:
+        try:
+            return connection.recv(timeout=FACTS_LIMIT)
+        except TimeoutError as error:
+            self._disconnect()
+            raise BasePolicyError(
+                f"base {self.name}: its server lets us in, and has not said within {FACTS_LIMIT:g} s what it serves; "
+                "wait until it has loaded its base, or check that it is a policy server"
+            ) from error
 
 
 def _fingerprint(facts: Mapping[str, Any]) -> str:
@@ -170,10 +197,24 @@ def _fingerprint(facts: Mapping[str, Any]) -> str:
 
 def _number(facts: Mapping[str, Any], name: str, otherwise: int, least: int = 1) -> int:
     value = facts.get(name, otherwise)
-    if not isinstance(value, int) or value < least:
+    if not isinstance(value, int) or isinstance(value, bool) or value < least:
         expected = "a positive number" if least else "a number from 0 on"
         raise BasePolicyError(f"the policy server says {name}={value!r:.50}; expected {expected}")
     return value
+
+
+def _seconds(facts: Mapping[str, Any], name: str, otherwise: float) -> float:
+    value = facts.get(name, otherwise)
+    if not isinstance(value, int | float) or isinstance(value, bool) or not 0 < value < math.inf:
+        raise BasePolicyError(f"the policy server says {name}={value!r:.50}; expected a positive number of seconds")
+    return float(value)
+
+
+def _texts(facts: Mapping[str, Any], name: str, otherwise: Sequence[str]) -> tuple[str, ...]:
+    value = facts.get(name, otherwise)
+    if not isinstance(value, list | tuple) or not all(isinstance(one, str) for one in value):
+        raise BasePolicyError(f"the policy server says {name}={value!r:.50}; expected a list of names")
+    return tuple(value)
 
 
 def _shapes(said: object) -> dict[str, tuple[int, ...]] | None:
@@ -182,7 +223,7 @@ def _shapes(said: object) -> dict[str, tuple[int, ...]] | None:
         return None
     try:
         return {str(key): tuple(map(int, shape)) for key, shape in dict(said).items()}  # type: ignore[call-overload]
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):  # the last: an infinity
         raise BasePolicyError(
             f"the policy server says observations={said!r:.80}; expected a shape for each name"
         ) from None

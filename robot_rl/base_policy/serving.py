@@ -24,6 +24,8 @@ from robot_rl.errors import BasePolicyError, PluginError, RobotRLError
 if TYPE_CHECKING:
     from websockets.sync.server import ServerConnection
 
+CLOSE_LIMIT = 1.0
+"""Longest wait for a client to confirm that its connection ends [s]."""
 SEED = "seed"
 """Of a request that begins an episode; everything random in it follows from that."""
 
@@ -71,7 +73,9 @@ class BaseServer:
         self._planning, self._stopped = threading.Lock(), threading.Event()
         self._connections: set[ServerConnection] = set()
         try:
-            self._server = serve(self._answer_one, host, port, compression=None, max_size=MAX_MESSAGE)
+            self._server = serve(
+                self._answer_one, host, port, compression=None, max_size=MAX_MESSAGE, close_timeout=CLOSE_LIMIT
+            )
         except (OSError, OverflowError) as error:  # the second: a port beyond 65535
             raise BasePolicyError(
                 f"cannot listen on {host}, port {port}: {error}; choose another --host or --port"
@@ -79,15 +83,16 @@ class BaseServer:
         self.address = f"ws://{host}:{self._server.socket.getsockname()[1]}"
 
     def serve(self) -> None:
-        """Answer until `stop` is called; then all connections are ended."""
-        thread = threading.Thread(target=self._server.serve_forever, name="policy server")
+        """Answer until `stop` is called; then nobody is let in any more, and all connections are ended."""
+        # Threads of its connections are daemons, too: one that computes does not keep the process from ending.
+        thread = threading.Thread(target=self._server.serve_forever, name="policy server", daemon=True)
         thread.start()
         try:
             self._stopped.wait()
         finally:
+            self._server.shutdown()
             for connection in tuple(self._connections):  # older websockets leave them open
                 connection.close()
-            self._server.shutdown()
             thread.join()
 
     def stop(self) -> None:

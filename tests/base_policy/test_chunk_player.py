@@ -5,6 +5,8 @@ import time
 import numpy as np
 import pytest
 
+from robot_rl.base_policy import chunk_player
+from robot_rl.base_policy import planner as planning
 from robot_rl.base_policy.chunk_player import ChunkPlayer
 from robot_rl.base_policy.contract import ActionChunk, BasePolicy, BaseSpec
 from robot_rl.base_policy.planner import Beside, InTurn
@@ -24,12 +26,13 @@ class Tagged(BasePolicy):
 
     def __init__(self, horizon=4, history=1, seconds=0.0, grippers=0):
         self.spec = BaseSpec({}, 2, grippers, 0.1, horizon, history, ahead=True)
-        self.plans, self.seconds, self.fails, self.seeds = [], seconds, None, []
+        self.plans, self.seconds, self.fails, self.seeds, self.asked = [], seconds, None, [], 0
 
     def begin(self, seed, environment):
         self.seeds.append(seed)
 
     def plan(self, history):
+        self.asked += 1
         time.sleep(self.seconds)
         if self.fails is not None:
             raise self.fails
@@ -175,13 +178,13 @@ def test_control_does_not_wait_for_a_slow_base_and_takes_its_chunk_at_the_right_
 
 
 def test_the_arm_holds_while_a_base_stalls_and_goes_on_with_it():
-    base = Tagged(horizon=2)
+    base = Tagged(horizon=2, seconds=0.05)
     made, planner = beside(base)
     made.begin(0, None, stamp(0), {})
     until(lambda: planner.ready)
     base.seconds = 0.2
-    assert made.observe(stamp(1), {})[1] == pytest.approx(0.01)
-    made.observe(stamp(2), {})  # asks for the next one
+    assert made.observe(stamp(1), {})[1] == pytest.approx(0.01)  # asks for the next one
+    assert (made.observe(stamp(2), {}) == 0).all()
     assert (made.observe(stamp(3), {}) == 0).all()
     assert made.holding
     until(lambda: planner.ready)
@@ -193,6 +196,33 @@ def test_the_arm_holds_while_a_base_stalls_and_goes_on_with_it():
     made.close()
 
 
+@pytest.mark.parametrize("horizon", [1, 2, 4])
+def test_a_fast_base_of_short_chunks_beside_control_is_played_without_a_hold(horizon, monkeypatch):
+    monkeypatch.setattr(chunk_player, "PATIENCE", 10.0)  # as this machine may be busy
+    made, planner = beside(Tagged(horizon), replan=4)
+    rows = [(made.begin(0, None, stamp(0), {}), made.holding)]
+    for step in range(1, 13):
+        until(lambda: planner.ready or not planner.busy)
+        rows.append((made.observe(stamp(step), {}), made.holding))
+    made.close()
+    assert not any(holding for _, holding in rows)
+    assert [round(100 * float(action[1])) for action, _ in rows] == list(range(13))
+
+
+def test_chunks_that_always_come_too_late_are_said_once_with_the_cure(caplog, monkeypatch):
+    monkeypatch.setattr(chunk_player, "PATIENCE", 0.0)
+    made, planner = beside(Tagged(horizon=1, seconds=0.03))
+    made.begin(0, None, stamp(0), {})
+    for step in range(1, chunk_player.LATE + 5):
+        until(lambda: planner.ready)
+        made.observe(stamp(step), {})
+        assert made.holding
+    made.close()
+    (said,) = caplog.messages
+    assert "base tagged: 10 chunks in a row came when their actions were over, so the arm holds" in said
+    assert "1 of them, one for each 0.1 s; take a base that answers sooner, or one of longer chunks" in said
+
+
 @pytest.mark.parametrize(
     ("fails", "said"),
     [
@@ -201,7 +231,7 @@ def test_the_arm_holds_while_a_base_stalls_and_goes_on_with_it():
     ],
 )
 def test_a_base_that_fails_ends_it_by_name(fails, said):
-    base = Tagged()
+    base = Tagged(seconds=0.05)
     base.fails = fails
     made, planner = beside(base)
     made.begin(0, None, stamp(0), {})
@@ -220,10 +250,49 @@ def test_a_base_that_does_not_answer_is_lost_by_name():
     made.close()
 
 
+def test_time_that_goes_into_a_plan_of_the_last_episode_is_not_the_base_s_delay():
+    base = Tagged(horizon=8, seconds=0.5)
+    made, _ = beside(base, limit=0.8)
+    made.begin(0, None, stamp(0), {})
+    until(lambda: base.asked)
+    made.begin(1, None, stamp(50), {})
+    time.sleep(0.85)  # of which the plan of the last episode takes 0.5 s
+    made.observe(stamp(51), {})
+    until(lambda: base.plans[1:])
+    time.sleep(0.05)
+    assert made.observe(stamp(52), {})[1] == pytest.approx(0.52)
+    made.close()
+
+
+def test_a_base_that_is_stuck_in_the_last_episode_is_lost_too():
+    base = Tagged(seconds=0.6)
+    made, _ = beside(base, limit=0.2)
+    made.begin(0, None, stamp(0), {})
+    until(lambda: base.asked)
+    made.begin(1, None, stamp(50), {})
+    time.sleep(0.25)
+    with pytest.raises(BasePolicyError, match="has not answered for"):
+        made.observe(stamp(51), {})
+    made.close()
+
+
+def test_what_a_base_has_not_begun_with_is_dropped_at_the_end(monkeypatch):
+    monkeypatch.setattr(planning, "END_LIMIT", 0.01)
+    base = Tagged(seconds=0.3)
+    made, _ = beside(base)
+    made.begin(0, None, stamp(0), {})
+    until(lambda: base.asked)
+    made.begin(1, None, stamp(50), {})
+    made.close()
+    time.sleep(0.5)
+    assert (base.seeds, base.asked) == ([0], 1)
+
+
 def test_control_does_not_wait_at_the_start_of_an_episode_either():
     base = Tagged(horizon=8, seconds=0.3)
     made, planner = beside(base)
     made.begin(0, None, stamp(0), {})
+    until(lambda: base.asked)
     started = time.monotonic()
     made.begin(1, None, stamp(50), {})
     assert time.monotonic() - started < 0.1, "a plan of the last episode is under way"

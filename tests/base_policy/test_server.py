@@ -1,9 +1,11 @@
 """A policy behind a real websocket, and what one line says when it is not as it should be."""
 
+import time
+
 import numpy as np
 import pytest
 from base_policy_contract import TASK, BasePolicyContract, history, setup_of
-from policy_server import PolicyServer
+from policy_server import PolicyServer, packed
 
 from robot_rl.base_policy import server
 from robot_rl.base_policy.contract import checked_chunk, make_base
@@ -76,6 +78,16 @@ def test_names_that_mean_nothing_are_refused(tiny, names, said):
         ({"control_period": 0.02}, r"it plans every 0\.02 s, and line is controlled every 0\.1 s"),
         ({"action_dim": 7}, "its actions have 7 numbers with a gripper, those of line 3 with a gripper"),
         ({"action_dim": "many"}, "says action_dim='many'; expected a positive number"),
+        ({"action_dim": True}, "says action_dim=True; expected a positive number"),
+        ({"control_period": None}, "says control_period=None; expected a positive number of seconds"),
+        ({"control_period": "fast"}, "says control_period='fast'; expected a positive number of seconds"),
+        ({"control_period": float("nan")}, "says control_period=nan; expected a positive number of seconds"),
+        ({"control_period": float("inf")}, "says control_period=inf; expected a positive number of seconds"),
+        ({"control_period": 0}, "says control_period=0; expected a positive number of seconds"),
+        ({"arms": 5}, "says arms=5; expected a list of names"),
+        ({"arms": None}, "says arms=None; expected a list of names"),
+        ({"arms": "left"}, "says arms='left'; expected a list of names"),
+        ({"observations": {"state/way": [float("inf")]}}, "expected a shape for each name"),
         ("hello", "no policy server answers there"),
         (b"\xc1", "no policy server answers there: no msgpack"),
         ([1], "begins with a list, expected a map of facts"),
@@ -88,6 +100,23 @@ def test_a_server_for_something_else_is_refused_before_it_plans(facts, said):
     other.stop()
 
 
+def test_a_server_that_is_refused_is_left(tiny):
+    tiny.facts = {"arms": 5}
+    with pytest.raises(BasePolicyError, match="arms=5") as refused:
+        make_base(setup_of("server", tiny.address))
+    end = time.monotonic() + 5.0
+    while tiny.clients:
+        assert time.monotonic() < end, f"{refused} and the connection is kept"
+        time.sleep(0.01)
+
+
+def test_a_closed_base_does_not_connect_again(tiny, base):
+    base.close()
+    with pytest.raises(BasePolicyError, match="was closed; make it anew to ask it again"):
+        base.plan(history())
+    assert not tiny.seen
+
+
 @pytest.mark.parametrize(
     ("answer", "said"),
     [
@@ -97,6 +126,8 @@ def test_a_server_for_something_else_is_refused_before_it_plans(facts, said):
         ({"actions": np.full((4, 3), 90.0)}, "normalised in another way"),
         ({"actions": "up"}, "no `actions` of numbers"),
         ({"result": 1}, "no `actions` of numbers: KeyError"),
+        (packed(np.zeros((4, 3))), "no `actions` of numbers: IndexError"),
+        ([1.0], "no `actions` of numbers: TypeError"),
         (b"\xc1", "no `actions` of numbers: ValueError"),
         ("Traceback ...\nKeyError: 'observation/image'", "answered an error: KeyError: 'observation/image'"),
     ],

@@ -1,6 +1,11 @@
 """A base behind our own websocket: it plans there as it does here, and says in one line what it cannot use."""
 
+import signal
+import socket
+import subprocess
+import sys
 import threading
+import time
 from contextlib import closing
 
 import numpy as np
@@ -9,6 +14,7 @@ from base_policy_contract import TASK, BasePolicyContract, demonstrations, histo
 from policy_server import PolicyServer
 from websockets.sync.client import connect
 
+from robot_rl.base_policy import server as client
 from robot_rl.base_policy.contract import checked_chunk, make_base
 from robot_rl.base_policy.openpi_messages import pack, unpack
 from robot_rl.base_policy.serving import BaseServer, history_of
@@ -153,6 +159,90 @@ def test_a_server_that_was_started_again_begins_the_episode_anew_and_another_bas
                     base.plan(history())
     first.stop()
     thread.join()
+
+
+def test_a_base_that_takes_long_to_load_is_waited_for_and_named_if_it_takes_too_long(cloned, monkeypatch):
+    monkeypatch.setattr(client, "CONNECT_LIMIT", 0.3)
+
+    def loaded():
+        time.sleep(0.6)
+        return cloned
+
+    slow = BaseServer(loaded, HERE, 0, lambda line: None)
+    thread = threading.Thread(target=slow.serve)
+    thread.start()
+    with closing(make_base(setup_of("server", slow.address))) as base:
+        assert base.spec.horizon == cloned.spec.horizon
+    monkeypatch.setattr(client, "FACTS_LIMIT", 0.1)
+    with pytest.raises(BasePolicyError, match=r"has not said within 0\.1 s what it serves; wait until it has loaded"):
+        make_base(setup_of("server", slow.address))
+    slow.stop()
+    thread.join()
+
+
+def silent(address):
+    """Return a client that neither asks nor confirms that its connection ends."""
+    host, port = address.removeprefix("ws://").split(":")
+    made = socket.create_connection((host, int(port)))
+    made.sendall(
+        b"GET / HTTP/1.1\r\nHost: here\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
+        b"Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Version: 13\r\n\r\n"
+    )
+    assert b" 101 " in made.recv(4096)
+    return made
+
+
+def test_clients_that_do_not_answer_hardly_delay_the_end_and_nobody_is_let_in_any_more(cloned):
+    made = BaseServer(lambda: cloned, HERE, 0, lambda line: None)
+    thread = threading.Thread(target=made.serve)
+    thread.start()
+    clients = [silent(made.address) for _ in range(4)]
+    started = time.monotonic()
+    made.stop()
+    time.sleep(0.3)
+    with pytest.raises(ConnectionRefusedError):
+        silent(made.address)
+    thread.join()
+    assert time.monotonic() - started < 8.0, "4 of them, 10 s each"
+    for one in clients:
+        one.close()
+
+
+ENDLESS = """
+import threading, time
+from robot_rl.base_policy.contract import BasePolicy, BaseSpec
+from robot_rl.base_policy.serving import BaseServer
+from robot_rl.system.process import stop_on_signal
+
+class Endless(BasePolicy):
+    name, identity, spec = "endless", "1", BaseSpec({}, 3, 0, 0.1, 4)
+    def plan(self, history):
+        print("plans", flush=True)
+        time.sleep(100.0)
+
+server = BaseServer(Endless, "127.0.0.1", 0, lambda line: None)
+print(server.address, flush=True)
+with stop_on_signal(server.stop):
+    server.serve()
+"""
+
+
+def test_a_second_ctrl_c_ends_the_process_also_while_a_base_plans():
+    process = subprocess.Popen(
+        [sys.executable, "-c", ENDLESS], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    try:
+        with connect(process.stdout.readline().strip()) as connection:
+            connection.recv()
+            connection.send(pack({}))
+            assert process.stdout.readline() == "plans\n"
+            process.send_signal(signal.SIGINT)
+            time.sleep(1.0)
+            process.send_signal(signal.SIGINT)
+            assert "KeyboardInterrupt" in process.communicate(timeout=20.0)[1]
+    finally:
+        process.kill()
+        process.wait()
 
 
 def test_an_address_that_is_taken_is_refused(server, cloned):

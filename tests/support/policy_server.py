@@ -35,12 +35,13 @@ class PolicyServer:
         answer: From observation to what is sent: a value to pack, or text.
         delay: Before each answer [s].
         seen: The observations.
+        clients: How many are connected.
     """
 
     def __init__(self, size=3, facts=None):
         self.facts = {"name": "tiny"} if facts is None else facts
         self.answer = lambda observation: {"actions": np.full((4, size), 0.25), "server_timing": {"infer_ms": 1.0}}
-        self.delay, self.seen = 0.0, []
+        self.delay, self.seen, self.clients = 0.0, [], 0
         self._server = serve(self._serve, "127.0.0.1", 0, compression=None, max_size=None)
         self._thread = threading.Thread(target=self._server.serve_forever, daemon=True)
         self._thread.start()
@@ -52,12 +53,14 @@ class PolicyServer:
 
     def _serve(self, connection):
         self._connections.append(connection)
+        self.clients += 1
         connection.send(self.facts if isinstance(self.facts, str | bytes) else packed(self.facts))
         for message in connection:
             self.seen.append(unpacked(message))
             time.sleep(self.delay)
             answer = self.answer(self.seen[-1])
             connection.send(answer if isinstance(answer, str | bytes) else packed(answer))
+        self.clients -= 1
 
     def stop(self):
         self._server.shutdown()
