@@ -419,6 +419,7 @@ class Workcell:
         stops: Stops of the arm that only a person ends; None where there are none.
         person_resets: A person has to make the scene ready before each episode.
         person_judges: A person decides whether an episode succeeded, maybe beside a classifier or labels.
+        person_stages: Names of the stages on the way there that a person judges.
         view: Returns a picture of the scene as it is now, from the camera of that name and of that height and width
             [px]: (height, width, 3), uint8. Opens a renderer when it is called first. None on a robot.
         scene: The state of a simulated scene; None on a robot, whose scene stays as it is.
@@ -441,5 +442,6 @@ class Workcell:
     stops: ArmStops | None = None
     person_resets: bool = False
     person_judges: bool = False
+    person_stages: tuple[str, ...] = ()
     scene: Scene | None = None
     links: Links | None = None

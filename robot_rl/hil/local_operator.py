@@ -26,7 +26,6 @@ from robot_rl.errors import StepOrderError
 from robot_rl.hil.interventions import draw_interventions
 from robot_rl.hil.operator_setup import OperatorOptions, OperatorSetup, open_operator, viewed_workcell
 from robot_rl.learn.learner_port import LearnerPort
-from robot_rl.reward.stages.stage_judge import stages_by_person
 from robot_rl.run.deployment import Deployment
 from robot_rl.run.directory.human_effort import OPERATOR_LOG
 from robot_rl.run.directory.metrics import MetricsWriter, read_metrics
@@ -84,7 +83,7 @@ class LocalOperator:
         """
         del interventions
         self._person_resets, self._person_judges = cell.person_resets, cell.person_judges
-        self._stages = ", ".join(stages_by_person(cell.judges))
+        self._stages = ", ".join(cell.person_stages)
         with contextlib.ExitStack() as stack:
             stack.callback(cell.close)
             stack.callback(cell.io.stop)

@@ -19,7 +19,6 @@ from robot_rl.env.task import Workcell, WorkcellOptions
 from robot_rl.errors import ConfigError, StepOrderError
 from robot_rl.hil.interventions import draw_interventions
 from robot_rl.learn.learner_port import LearnerPort
-from robot_rl.reward.stages.stage_judge import stages_by_person
 from robot_rl.run.directory.metrics import MetricsWriter
 from robot_rl.run.human_labels import HumanLabels
 
@@ -58,7 +57,7 @@ class RemoteOperator:
         Raises:
             ConfigError: if a person is to judge a stage: what they press comes as the success of the whole.
         """
-        if theirs := stages_by_person(cell.judges):
+        if theirs := cell.person_stages:
             raise ConfigError(
                 f"a person judges the stage {', '.join(theirs)}, and over topics that is not connected; give it "
                 "another judge (reward.stages.order)"

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 from robot_rl.data.episode_facts import CopiedFrom
-from robot_rl.data.schema import STAGE_PREFIX
 from robot_rl.data.sparse_reward import SUCCESS_REWARD
 from robot_rl.data.store.operator_labels import as_called, operator_labels, operator_words, rewarded_episodes
 from robot_rl.data.store.store import EpisodeStore
@@ -196,10 +195,9 @@ def adopt_demonstrations(
         words, overlays = ({}, {}) if rewards else (operator_words(source, adopted), operator_labels(path))
         for number, episode in enumerate(source.read(name, rewards=rewards) for name in adopted):
             if missing := sorted(env.observation_specs.keys() - episode.observations.keys()):
-                same = "reward.stages.order" if missing[0].startswith(STAGE_PREFIX) else "--obs"
                 raise DataError(
                     f"{path}: {episode.episode_id} lacks {', '.join(missing)}, which the policy observes; record "
-                    f"demonstrations with the same {same} as the training"
+                    "demonstrations with the same --obs and stages (reward.stages.order) as the training"
                 )
             recorded = episode.facts.rewards or made_by
             if rewards is None and made_by and recorded != made_by:

@@ -152,7 +152,8 @@ class RewardSetup:
             opened.callback(cell.close)
             judge = make_stage_judge(self.config.stages, self.stages, cell)
             opened.callback(judge.close)
-            return replace(cell, judges=(*cell.judges, judge), close=opened.pop_all().close)
+            close = opened.pop_all().close
+            return replace(cell, judges=(*cell.judges, judge), person_stages=judge.by_person, close=close)
 
     def judging(self, make: Callable[[str, WorkcellOptions], Workcell]) -> Callable[[str, WorkcellOptions], Workcell]:
         """Return what makes workcells of tasks as `make` does, with outcomes that are rewarded as configured."""

@@ -6,7 +6,7 @@ classifiers nor persons, nor what a stage is worth.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -35,11 +35,6 @@ def judged_by_person(outcome: Outcome, observation: Mapping[str, np.ndarray], sp
     """Return whether a person has pressed Success where nobody else had seen one, which would be that of the whole."""
     del observation, spec
     return outcome.success and outcome.judge == OPERATOR_JUDGE and outcome.overruled is not None
-
-
-def stages_by_person(judges: Iterable[object]) -> list[str]:
-    """Return the names of the stages that wait for a person, of all judges of an episode."""
-    return [name for judge in judges if isinstance(judge, StageJudge) for name in judge.by_person]
 
 
 def _nothing() -> None:

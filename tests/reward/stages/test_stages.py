@@ -112,6 +112,13 @@ def test_a_file_declares_no_stages_that_nobody_judges():
     assert "stages" not in task_content(replace(SPEC, stages=("lifted",)))
 
 
+def test_a_workcell_tells_which_stages_a_person_judges():
+    cell = RewardSetup(staged("near=person", "lifted=task")).workcell(
+        partial(fake_workcell, replace(SPEC, stages=("lifted",)))
+    )
+    assert cell.person_stages == ("near",)
+
+
 def test_a_stage_that_a_person_judges_needs_one():
     config = TrainConfig(task="reach", reward=staged("near=person"))
     opened = Deployment().environment("reach", workcell_options(config), RewardSetup(config.reward))
