@@ -69,7 +69,7 @@ class LocalOperator:
         self._demonstrator: RobotEnv | None = None
         self._overrule_s = 0.0
         self._person_resets = self._requested = False  # whether a ready scene is needed, and was requested
-        self._person_judges, self._stages = False, ""  # that a person judges, of an episode and of stages
+        self._verdicts = ""  # what a person has to judge, for them; empty: nothing
 
     @contextlib.contextmanager
     def environment(
@@ -82,8 +82,7 @@ class LocalOperator:
             ConsoleError: if the console's certificate cannot be used.
         """
         del interventions
-        self._person_resets, self._person_judges = cell.person_resets, cell.person_judges
-        self._stages = ", ".join(cell.person_stages)
+        self._person_resets, self._verdicts = cell.person_resets, _verdicts_of(cell)
         with contextlib.ExitStack() as stack:
             stack.callback(cell.close)
             stack.callback(cell.io.stop)
@@ -192,18 +191,26 @@ class LocalOperator:
 
     def phase(self, name: str, text: str) -> None:
         """Show a new phase in the console; in an evaluation its buttons are those of a person who judges."""
-        wanted = [JUDGE] if self._person_judges else []
-        if self._stages:
-            wanted.insert(0, f"Press Success when this is so: {self._stages}.")
-        judges = name == EVALUATING and bool(wanted)
-        text = " ".join([text, *wanted]) if judges else text
-        self._open.board.phase(name, text, ("success", "failure") if judges else ())
+        if name == EVALUATING and self._verdicts:
+            self._open.board.phase(name, f"{text} {self._verdicts}", ("success", "failure"))
+        else:
+            self._open.board.phase(name, text, ())
 
     @property
     def _open(self) -> OperatorSetup:
         if self._setup is None:
             raise StepOrderError("there is no environment yet")
         return self._setup
+
+
+def _verdicts_of(cell: Workcell) -> str:
+    """Return what a person has to judge in an episode, for them; empty where nothing is."""
+    told = []
+    if cell.person_stages:
+        told.append(f"Press Success when this is so: {', '.join(cell.person_stages)}.")
+    if cell.person_judges:
+        told.append(JUDGE)
+    return " ".join(told)
 
 
 def local_deployment(

@@ -74,11 +74,15 @@ class ActorJobs:
 
     def _run_config(self) -> tuple[TrainConfig, Path, bool]:
         """Return the configuration, the run directory, and whether to continue the run in it."""
-        settings, file = list(self._config.settings), Path(self._config.config) if self._config.config else None
+        settings = list(self._config.settings)
+        file = Path(self._config.config) if self._config.config else None
         path = Path(self._config.out) if self._config.out else None
         if path is not None and RunDirectory.holds_run(path):
-            RunDirectory.read_config(path)  # raises if it is damaged
+            begun = RunDirectory.read_config(path)  # raises if it is damaged
             self._log(f"continues the run in {path}")
-            return load_run_config(path / "config.yaml", settings, file), path, True
+            config = load_run_config(path / "config.yaml", settings, file)
+            if self._config.demos:  # it has as many as were given, whatever the settings say
+                config = replace(config, demonstrations=begun.demonstrations)
+            return config, path, True
         config = load_config(file, settings)
         return config, path or default_run_path(config.task, config.seed), False
