@@ -104,5 +104,11 @@ def pytest_xdist_make_scheduler(config, log):
             self.assigned_work[node] = {file: tests for file, tests in files.items() if not all(tests.values())}
             return super().remove_node(node)
 
+        def mark_test_pending(self, item):
+            """Nothing to do: `remove_node` has queued the test that crashed again, with what was left of its file.
+
+            Without this, pytest-rerunfailures counts a native crash of a graph as a failure, though it runs again.
+            """
+
     config.option.loadscopereorder = False  # `pytest_collection_modifyitems` has put them in order
     return OneClock(config, log) if config.getvalue("dist") == "loadfile" else None
