@@ -70,9 +70,11 @@ class SACConfig(Section):
         default_factory={0: 1.0, 1000: 0.2, 8000: 0.03}.copy
     )
     """Weight of imitating what counts as a demonstration, beside what critics expect; 0: none."""
-    imitated: Annotated[Literal["demonstrated", "helpful", "better"], FORKABLE] = "demonstrated"
+    imitated: Annotated[Literal["demonstrated", "helpful", "better", "advantage", "certain"], FORKABLE] = "demonstrated"
     """What is imitated: `demonstrated`, all of that; `helpful`, all but corrections of which critics expect less than
-    of the policy's action; `better`, neither these nor such demonstrations, many at first, as critics know little."""
+    of the policy's action; `better`, neither these nor such demonstrations, many at first, as critics know little;
+    `advantage`, the more, the better critics expect it to be; `certain`, as far as the operator does much the same
+    in such states: where the policy is farther from that than the operator is (SiLRI, Zhao 2025)."""
     clamp_targets: Annotated[bool, FORKABLE] = True
     """Clamp critic targets to the return range that the task or environment declares."""
     goal_weight: Annotated[float, Field(ge=0)] = 0.1

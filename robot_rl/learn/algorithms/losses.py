@@ -101,7 +101,7 @@ def demonstrated_choice_loss(
     """
     others = torch.ones_like(values).scatter(-1, made.expand(len(values), -1).unsqueeze(-1), 0.0)
     above = (values + margin * others).amax(-1) - values_of(values, made)
-    return _mean_over(above.sum(0), counts, ranks)
+    return mean_over(above.sum(0), counts, ranks)
 
 
 def critic_figures(
@@ -141,7 +141,7 @@ def goal_loss(seen: Tensor, way: Tensor, ranks: Ranks = ALONE) -> Tensor:
         ranks: The processes of whose rows it is the mean.
     """
     known = way.isfinite()
-    return _mean_over(torch.where(known, seen - way, 0.0).square(), known.float(), ranks)
+    return mean_over(torch.where(known, seen - way, 0.0).square(), known.float(), ranks)
 
 
 def actor_loss(values: Tensor, log_prob: Tensor, temperature: Tensor) -> Tensor:
@@ -156,9 +156,14 @@ def actor_loss(values: Tensor, log_prob: Tensor, temperature: Tensor) -> Tensor:
 
 
 def imitation_loss(
-    actions: Tensor, demonstrated: Tensor, counts: Tensor, ranks: Ranks = ALONE, length: int = 1
+    actions: Tensor,
+    demonstrated: Tensor,
+    counts: Tensor,
+    ranks: Ranks = ALONE,
+    length: int = 1,
+    weight: Tensor | None = None,
 ) -> Tensor:
-    """Return the mean of |a - a_E|^2 over the demonstrated actions, or chunks of them.
+    """Return the mean of w |a - a_E|^2 over the demonstrated actions, or chunks of them.
 
     It is a sum over the elements of an action, as the slope of a value along one does not depend on their number.
 
@@ -168,10 +173,11 @@ def imitation_loss(
         counts: How many of a row's h actions, from the first one on, are to be imitated, shape (B,).
         ranks: The processes of whose rows it is the mean.
         length: h.
+        weight: w of each row, shape (B,); None: 1.
     """
     away = (actions - demonstrated).square().view(len(actions), length, -1).sum(-1)
     shown = torch.arange(length, device=counts.device) < counts.unsqueeze(-1)
-    return _mean_over((away * shown).sum(-1), (counts > 0).float(), ranks)
+    return mean_over(_weighted((away * shown).sum(-1), weight), (counts > 0).float(), ranks)
 
 
 def correction_penalty(correction: Tensor, weight: float | Tensor) -> Tensor:
@@ -193,7 +199,7 @@ def temperature_loss(log_temperature: Tensor, entropy: Tensor, target_entropy: f
     return log_temperature.exp() * (entropy - target_entropy)
 
 
-def _mean_over(values: Tensor, counts: Tensor, ranks: Ranks) -> Tensor:
+def mean_over(values: Tensor, counts: Tensor, ranks: Ranks) -> Tensor:
     """Return the mean of those values that count, over the rows of all processes; 0 where none does."""
     (count,) = ranks.average([counts.sum()])
     return (values * counts).sum() / count.clamp_min(1 / ranks.size)

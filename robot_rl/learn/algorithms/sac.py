@@ -83,6 +83,7 @@ class SAC(ActorCritic, Algorithm):
             span = 1.0 if return_range is None else return_range[1] - return_range[0]
             self._penalty = self.scheduled.follow("penalty", penalty, span)
         self._imitation = make_imitation(config, return_range, policy, self.scheduled)
+        self._multiplier = None if self._imitation is None else self._imitation.multiplier
         self._temperature: float | Tensor | None = None  # where it is set and not tuned
         if config.temperature is not None:
             self._temperature = self.scheduled.follow("temperature", config.temperature)
@@ -267,7 +268,7 @@ class SAC(ActorCritic, Algorithm):
             size = values.detach().abs().mean() if self.return_range is None else 1.0
             loss = loss + losses.correction_penalty(output, self._penalty * size)
         if self._imitation is not None and shown is not None:  # J += w mean_b |a - a_E|^2 over what was demonstrated
-            loss = loss + self._imitation.of_actions(action, values, shown, expected)
+            loss = loss + self._imitation.of_actions(action, values, shown, latent, expected)
         return loss, -log_prob.detach().mean()
 
     def state_dict(self) -> dict[str, Any]:
@@ -280,6 +281,7 @@ class SAC(ActorCritic, Algorithm):
             "generator": self.generator.get_state(),
             "pretraining": self._pretraining.state_dict() if self._pretraining is not None else None,
             **({} if self._gap is None else {"gap": self._gap.state_dict()}),
+            **({} if self._multiplier is None else {"multiplier": self._multiplier.state_dict()}),
         }
         return copy.deepcopy(state)
 
@@ -307,6 +309,8 @@ class SAC(ActorCritic, Algorithm):
                     optimizer.load_state_dict(state_of_torch(given))
             if self._gap is not None:
                 self._gap.load_state_dict(state["gap"])
+            if self._multiplier is not None and "multiplier" in state:  # none in a fork that imitated otherwise before
+                self._multiplier.load_state_dict(state["multiplier"])
             self.generator.set_state(state["generator"].cpu())
         except (KeyError, RuntimeError, ValueError) as error:
             raise CheckpointError(f"this state belongs to another learner: {error}") from error

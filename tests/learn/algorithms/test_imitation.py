@@ -1,5 +1,7 @@
 """What is imitated, and how strongly: by hand-computed terms."""
 
+import math
+
 import pytest
 import torch
 
@@ -22,6 +24,7 @@ BATCH = Batch(
     demonstrated=torch.tensor([1.0, 0.0]),
     corrected=torch.zeros(2),
 )
+LATENT = torch.zeros(2, 2)
 VALUES = torch.tensor([[4.0, -2.0], [0.0, 2.0]])  # |Q| is 2 in the mean
 
 
@@ -29,10 +32,10 @@ VALUES = torch.tensor([[4.0, -2.0], [0.0, 2.0]])  # |Q| is 2 in the mean
 def test_actions_are_held_to_what_was_demonstrated_in_units_of_the_return(return_range, size):
     imitation = Imitation(3.0, return_range, POLICY)
     actions = DONE[:, :2] + torch.tensor([[0.2, 0.4], [9.0, 9.0]])
-    held = imitation.of_actions(actions, VALUES, BATCH, lambda done: VALUES)
+    held = imitation.of_actions(actions, VALUES, BATCH, LATENT, lambda done: VALUES)
     assert held == pytest.approx(3.0 * size * (0.04 + 0.16))
     nothing = BATCH._replace(demonstrated=None)
-    assert imitation.of_actions(actions, VALUES, nothing, lambda done: VALUES) == 0.0
+    assert imitation.of_actions(actions, VALUES, nothing, LATENT, lambda done: VALUES) == 0.0
 
 
 def test_what_critics_expect_less_of_than_of_the_policy_may_be_left_out():
@@ -52,7 +55,7 @@ def test_what_critics_expect_less_of_than_of_the_policy_may_be_left_out():
         ("better", batch, second),
     ):
         imitation = Imitation(3.0, (0.0, 1.0), POLICY, rule=rule)
-        assert imitation.of_actions(actions, VALUES, shown, expected) == pytest.approx(3.0 * distance)
+        assert imitation.of_actions(actions, VALUES, shown, LATENT, expected) == pytest.approx(3.0 * distance)
 
 
 def test_of_a_chunk_only_what_was_demonstrated_is_imitated_and_choices_that_it_holds():
@@ -71,7 +74,7 @@ def test_of_a_chunk_only_what_was_demonstrated_is_imitated_and_choices_that_it_h
     done = torch.tensor([[0.0, 0.0, 0.0, 1.0], [0.0, 0.0, 0.0, torch.nan], [0.0, 0.0, 0.0, 1.0]])
     batch = BATCH._replace(action=done, demonstrated=torch.tensor([2.0, 3.0, 0.0]))
     actions = torch.tensor([[0.1, 0.2, 9.0], [0.3, 0.4, 0.5], [9.0, 9.0, 9.0]])
-    held = imitation.of_actions(actions, VALUES, batch, lambda done: VALUES)
+    held = imitation.of_actions(actions, VALUES, batch, LATENT, lambda done: VALUES)
     assert held == pytest.approx(3.0 * (0.01 + 0.04 + 0.09 + 0.16 + 0.25) / 2)
     values = torch.zeros(1, 3, 3)
     values[0, 1:, 0] = 5.0  # of rows whose choice was not held, or not demonstrated
@@ -88,3 +91,15 @@ def test_other_choices_are_worth_less_by_a_share_of_the_return(return_range, siz
     shown = values + torch.tensor([0.0, 0.0, 1.0]) * CHOICE_MARGIN * size * 2
     if return_range is not None:
         assert imitation.of_choices(shown, torch.tensor([2, 1]), BATCH) == 0.0
+
+
+def test_by_advantage_the_better_of_two_counts_more_and_both_as_much_as_one_each():
+    imitation = Imitation(3.0, (0.0, 1.0), POLICY, rule="advantage")
+    batch = BATCH._replace(demonstrated=torch.ones(2))
+    actions = DONE[:, :2] + torch.tensor([[0.0, 1.0], [0.0, 2.0]])
+    better = VALUES + torch.tensor([0.0, 0.4])  # one deviation above the mean of both, the other one below
+    first, second = 2 * math.exp(-1) / (math.e + math.exp(-1)), 2 * math.e / (math.e + math.exp(-1))
+    held = imitation.of_actions(actions, VALUES, batch, LATENT, lambda done: better)
+    assert held == pytest.approx(3.0 * (first * 1.0 + second * 4.0) / 2, rel=1e-5)
+    alike = imitation.of_actions(actions, VALUES, batch, LATENT, lambda done: VALUES)
+    assert alike == pytest.approx(3.0 * (1.0 + 4.0) / 2)

@@ -328,3 +328,17 @@ def test_a_schedule_of_imitation_ends_it():
     with_imitation.update(shown)
     without.update(shown)
     assert same(with_imitation.state_dict()["modules"], without.state_dict()["modules"])
+
+
+def test_where_an_operator_is_followed_is_kept_and_begun_anew_in_a_fork_that_imitated_otherwise():
+    shown, settings = batch()._replace(demonstrated=torch.ones(3, 8), corrected=torch.zeros(3, 8)), {"imitation": 1.0}
+    one, two = make(imitated="certain", **settings), make(imitated="certain", seed=1, **settings)
+    one.update(shown)
+    two.load_state_dict(one.state_dict())
+    one.update(shown)
+    two.update(shown)
+    assert same(one.state_dict(), two.state_dict())
+    before = make(imitated="advantage", **settings)
+    before.update(shown)
+    two.load_state_dict(before.state_dict())
+    two.update(shown)
