@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import logging
 import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -27,9 +28,12 @@ CONNECT_LIMIT = 10.0
 """Longest time for a connection [s]."""
 FACTS_LIMIT = 300.0
 """Longest time for the facts once there is a connection [s]; a server may load its base first."""
+SOON = 3.0
+"""After how long without them the user is told what is waited for [s]."""
 NEEDS_WEBSOCKETS = "a policy server needs websockets; install it with: pip install 'robot_rl[openpi]'"
 MAX_MESSAGE = 1 << 26
 """Largest message of a server [bytes]."""
+logger = logging.getLogger(__name__)
 
 
 class ServerPolicy(BasePolicy):
@@ -181,8 +185,14 @@ class ServerPolicy(BasePolicy):
         return facts
 
     def _first_message(self, connection: ClientConnection) -> bytes | str:
+        with contextlib.suppress(TimeoutError):
+            return connection.recv(timeout=min(SOON, FACTS_LIMIT))
+        if (left := FACTS_LIMIT - SOON) > 0:
+            logger.warning(
+                "base %s: its server has not said yet what it serves; waiting for up to %g s more", self.name, left
+            )
         try:
-            return connection.recv(timeout=FACTS_LIMIT)
+            return connection.recv(timeout=max(left, 0.0))
         except TimeoutError as error:
             self._disconnect()
             raise BasePolicyError(

@@ -161,8 +161,9 @@ def test_a_server_that_was_started_again_begins_the_episode_anew_and_another_bas
     thread.join()
 
 
-def test_a_base_that_takes_long_to_load_is_waited_for_and_named_if_it_takes_too_long(cloned, monkeypatch):
+def test_a_base_that_takes_long_to_load_is_waited_for_and_named_if_it_takes_too_long(cloned, monkeypatch, caplog):
     monkeypatch.setattr(client, "CONNECT_LIMIT", 0.3)
+    monkeypatch.setattr(client, "SOON", 0.2)
 
     def loaded():
         time.sleep(0.6)
@@ -173,6 +174,7 @@ def test_a_base_that_takes_long_to_load_is_waited_for_and_named_if_it_takes_too_
     thread.start()
     with closing(make_base(setup_of("server", slow.address))) as base:
         assert base.spec.horizon == cloned.spec.horizon
+    assert "its server has not said yet what it serves; waiting for up to 299.8 s more" in caplog.text
     monkeypatch.setattr(client, "FACTS_LIMIT", 0.1)
     with pytest.raises(BasePolicyError, match=r"has not said within 0\.1 s what it serves; wait until it has loaded"):
         make_base(setup_of("server", slow.address))
