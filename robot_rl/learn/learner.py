@@ -122,7 +122,7 @@ class Learner:
         """Receive a demonstration: T + 1 observations, and the T steps between them, the last of which ends it.
 
         Raises:
-            DataError: if there are other numbers of them, or more demonstrations than were announced.
+            DataError: if there are other numbers of them.
         """
         if len(percepts) != len(steps) + 1:
             raise DataError(f"a demonstration has {len(percepts)} observations and {len(steps)} steps")

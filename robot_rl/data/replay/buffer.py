@@ -13,15 +13,15 @@ from typing import Any
 import numpy as np
 
 from robot_rl.data.chunk_layout import ChunkLayout
-from robot_rl.data.replay.image_memory import image_memory
+from robot_rl.data.replay.image_memory import enlarged, image_memory
 from robot_rl.data.replay.percept import ImageSpec, Percept, check_maker, check_reward, checked_percept, checked_row
 from robot_rl.data.replay.relabel import write_rewards, write_verdict
-from robot_rl.data.replay.ring_index import EpisodeList, WindowStarts
+from robot_rl.data.replay.ring_index import EpisodeList, WindowStarts, longer, ring_columns
 from robot_rl.data.replay.row_moments import RowMoments
-from robot_rl.data.replay.sample import Sample
+from robot_rl.data.replay.sample import Sample, way_to_success
 from robot_rl.data.replay.sampled_memory import SampledMemory
 from robot_rl.data.replay.transition import Transition
-from robot_rl.data.schema import Episode, Source
+from robot_rl.data.schema import OPERATOR_SOURCES, Episode, Source
 from robot_rl.data.shaping import shaping_term
 from robot_rl.errors import DataError
 
@@ -41,7 +41,7 @@ class ReplayBuffer(SampledMemory):
     terminate sooner; the last h - 1 steps of an episode that was cut, or is not finished, begin none.
 
     Args:
-        capacity: Rows, each one observation; an episode of T steps takes T + 1.
+        capacity: Rows, each one observation; an episode of T steps takes T + 1. One that does not forget may grow.
         state_size: Elements of a packed observation.
         action_size: Elements of an action.
         images: What is kept of the frames of an observation; None keeps nothing.
@@ -50,7 +50,7 @@ class ReplayBuffer(SampledMemory):
         shaped: Whether observations have a potential Phi; what is sampled is R + gamma^m Phi(s') - Phi(s) (Ng 1999).
         rewards: Smallest and largest possible reward of a step; others are refused. None takes any.
         moments: Receives the state of every row; None keeps no moments.
-        forgets: Whether the oldest episodes go when the ring is full; otherwise what does not fit is refused.
+        forgets: Whether the oldest episodes go when the ring is full; otherwise it grows.
         origins: Whether it knows which steps were taken over from another run; their windows have one step.
         chunk: Of the actions that are sampled as one; None: each by itself.
     """
@@ -79,21 +79,7 @@ class ReplayBuffer(SampledMemory):
         self.chunk = chunk or ChunkLayout(1, action_size)
         self._across = self.chunk.length > 1  # windows go on where control changes hands
         self._images = image_memory(capacity, images, device) if images is not None else None
-        self._columns = {
-            "state": np.zeros((capacity, state_size), np.float32),
-            "action": np.zeros((capacity, action_size), np.float32),
-            "reward": np.zeros(capacity, np.float32),
-            "terminated": np.zeros(capacity, bool),
-            "source": np.zeros(capacity, np.int8),
-            "index": np.zeros(capacity, np.int64),  # position in the episode
-            "run_offset": np.zeros(capacity, np.int64),  # steps since control last changed hands
-            "run_length": np.zeros(capacity, np.int64),  # at the first row of a run: its steps so far
-            "success_at": np.zeros(capacity, np.int64),  # at the first row of an episode that succeeded: its steps
-        }
-        if shaped:
-            self._columns["potential"] = np.zeros(capacity, np.float32)
-        if origins:
-            self._columns["simulated"] = np.zeros(capacity, bool)
+        self._columns = ring_columns(capacity, state_size, action_size, shaped=shaped, origins=origins)
         self._starts = WindowStarts(capacity, self._columns["source"])
         self._episodes = EpisodeList()
         self._first = 0  # slot of the oldest row
@@ -118,6 +104,19 @@ class ReplayBuffer(SampledMemory):
         index = self._columns["index"][slots]
         steps = self._columns["success_at"][(slots - index) % self.capacity]
         return np.where(steps > 0, np.maximum(steps - 1 - index, 0), -1)
+
+    def shown(self, ranks: np.ndarray) -> np.ndarray:
+        """Return which of these steps an operator led in an episode that succeeded, shape (N,) as the ranks, bool.
+
+        Where no episode did, those of all of them; where nobody led, those of whoever acted.
+        """
+        slots, columns = self._starts.all.at(ranks), self._columns
+        shown = np.ones(len(slots), bool)
+        if self.operator_count:
+            shown &= np.isin(columns["source"][slots], OPERATOR_SOURCES)
+        if columns["success_at"].any():
+            shown &= columns["success_at"][(slots - columns["index"][slots]) % self.capacity] > 0
+        return shown
 
     def begin(self, percept: Percept, name: str = "") -> None:
         """Start an episode; one that is unfinished is closed as truncated where it stands.
@@ -157,10 +156,10 @@ class ReplayBuffer(SampledMemory):
         action = checked_row("action", action, self.action_size)
         next_percept = self._checked(next_percept)
         check_reward(reward, self._rewards)
-        columns = self._columns
         slot = (self._first + self._rows - 1) % self.capacity  # before rows move on; slots of live rows never change
         self._add_row(next_percept, index=rows, episode_rows=rows)
         self._episodes.grow()
+        columns = self._columns
         columns["action"][slot] = action
         columns["reward"][slot] = reward
         columns["terminated"][slot] = terminated
@@ -234,7 +233,7 @@ class ReplayBuffer(SampledMemory):
                 nothing is stored then.
         """
         rows = len(episode) + 1
-        if rows > self.capacity:
+        if self._forgets and rows > self.capacity:
             raise DataError(f"episode {episode.episode_id}: {self._too_long(rows)}")
         try:
             checked = [self._checked(percept) for percept in percepts]
@@ -300,7 +299,7 @@ class ReplayBuffer(SampledMemory):
             next_observation=states[1],
             images=self._images.sample(slots, rng) if self._images else None,
             next_images=self._images.sample((slots + steps) % capacity, rng) if self._images else None,
-            to_goal=self._to_goal(slots) if self.pose else None,
+            to_goal=way_to_success(columns, slots, self.pose) if self.pose else None,
             simulated=None if simulated is None else simulated.astype(np.float32),
             following=None if simulated is None else states[2],
             demonstrated=self.chunk.alike(self._ahead("source", slots), left) if self._across else None,
@@ -345,15 +344,6 @@ class ReplayBuffer(SampledMemory):
         """Return a column of the steps of chunks that begin in these slots, shape (count, h, ...)."""
         return self._columns[name][(slots[:, None] + np.arange(self.chunk.length)) % self.capacity]
 
-    def _to_goal(self, slots: np.ndarray) -> np.ndarray:
-        """`Sample.to_goal` of the steps in these slots."""
-        columns, pose = self._columns, slice(*self.pose or ())
-        first = slots - columns["index"][slots]
-        steps = columns["success_at"][first % self.capacity]
-        way: np.ndarray = columns["state"][(first + steps) % self.capacity, pose] - columns["state"][slots, pose]
-        way[steps == 0] = np.nan
-        return way
-
     def images_of(self, ranks: np.ndarray) -> np.ndarray | None:
         """Return the stored images of the transitions of these ranks, (count, *spec.shape); None without images."""
         return self._images.read(self._starts.all.at(ranks)) if self._images else None
@@ -378,6 +368,8 @@ class ReplayBuffer(SampledMemory):
         if missing := {*self._columns, "episode_rows", "open"} - state.keys():
             raise DataError(f"replay state lacks {sorted(missing)}")
         rows = int(sum(state["episode_rows"]))
+        if not self._forgets:
+            self._make_room(rows)
         if rows > self.capacity:
             raise DataError(f"replay state has {rows} rows, this ring {self.capacity}; raise the capacity")
         for name, column in self._columns.items():
@@ -403,13 +395,11 @@ class ReplayBuffer(SampledMemory):
 
     def _add_row(self, percept: Percept, index: int, episode_rows: int) -> None:
         """Write the newest row, evicting whole episodes older than the current one, of `episode_rows` rows so far."""
+        if not self._forgets:
+            self._make_room(self._rows + 1)
         if episode_rows + 1 > self.capacity:
             raise DataError(f"the current episode: {self._too_long(episode_rows + 1)}")
         if self._rows == self.capacity:
-            if not self._forgets:
-                raise DataError(
-                    f"more demonstrations than were announced: the memory for them has {self.capacity} rows"
-                )
             self._evict()
         slot = (self._first + self._rows) % self.capacity
         self._columns["state"][slot] = percept.state
@@ -425,6 +415,17 @@ class ReplayBuffer(SampledMemory):
         if self.origins:
             self._columns["simulated"][slot] = False
         self._rows += 1
+
+    def _make_room(self, rows: int) -> None:
+        """Become as large as so many rows need. Nothing was forgotten, so the first row is in slot 0."""
+        if rows <= self.capacity:
+            return
+        self.capacity = max(rows, 2 * self.capacity)
+        self._columns = {name: longer(column, self.capacity) for name, column in self._columns.items()}
+        if self._images is not None and self.image_spec is not None:
+            self._images = enlarged(self._images, self._rows, self.capacity, self.image_spec, self.device)
+        self._starts = WindowStarts(self.capacity, self._columns["source"])
+        self._find_whole()
 
     def _evict(self) -> None:
         """Forget the oldest episode."""

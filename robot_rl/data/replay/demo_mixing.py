@@ -112,12 +112,10 @@ class DemoMixer:
         return Sample._make(a if a is None else a.reshape(minibatches, total, *a.shape[1:]) for a in mixed)
 
     def _demonstrated(self, ranks: np.ndarray) -> np.ndarray:
-        """Return 1 where rows count as demonstrations, else 0; demonstrations that failed do not, unless all did."""
+        """Return 1 where rows count as demonstrations, else 0; of given ones those of `ReplayBuffer.shown` do."""
         demos = len(self.demos)
-        counts = ranks < demos + self.online.operator_count
-        if demos == self.demos.operator_count and (self.demos.operator_steps_to_success(np.arange(demos)) >= 0).any():
-            given = ranks < demos
-            counts[given] = self.demos.operator_steps_to_success(ranks[given]) >= 0
+        counts, given = ranks < demos + self.online.operator_count, ranks < demos
+        counts[given] = self.demos.shown(ranks[given])
         return counts.astype(np.float32)
 
     def _corrected(self, ranks: np.ndarray) -> np.ndarray:

@@ -125,3 +125,11 @@ def image_memory(capacity: int, spec: ImageSpec, device: str = "cpu") -> ImageMe
     if device != "cpu":
         return device_memory(capacity, spec, device)
     return FeatureMemory(capacity, spec) if spec.kind == "features" else FrameMemory(capacity, spec)
+
+
+def enlarged(memory: ImageMemory, rows: int, capacity: int, spec: ImageSpec, device: str = "cpu") -> ImageMemory:
+    """Make a memory of so many slots, with what the first `rows` slots of another one hold."""
+    larger = image_memory(capacity, spec, device)
+    for slot in range(rows):
+        larger.write(slot, memory.read(np.array([slot]))[0])
+    return larger

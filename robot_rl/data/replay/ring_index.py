@@ -1,6 +1,6 @@
 """Which rows of a ring are whose: the episodes that it holds, oldest first, and which of them are not decided yet.
 
-Which rows of a ring can be sampled, oldest first.
+Which rows of a ring can be sampled, oldest first. And the columns of a ring.
 """
 
 from __future__ import annotations
@@ -168,3 +168,38 @@ class EpisodeList:
         self._rows = deque(int(rows) for rows in state["episode_rows"])
         self._names = deque(str(name) for name in state.get("episode_names", [""] * len(self._rows)))
         self.undecided = {str(name) for name in state.get("undecided", ())}
+
+
+def ring_columns(rows: int, state_size: int, action_size: int, *, shaped: bool, origins: bool) -> dict[str, np.ndarray]:
+    """Return the columns of a ring of so many rows, of which row t of an episode holds its step t.
+
+    Args:
+        rows: In each column.
+        state_size: Elements of a packed observation.
+        action_size: Elements of an action.
+        shaped: Whether observations have a potential.
+        origins: Whether it knows which steps are simulated.
+    """
+    columns = {
+        "state": np.zeros((rows, state_size), np.float32),
+        "action": np.zeros((rows, action_size), np.float32),
+        "reward": np.zeros(rows, np.float32),
+        "terminated": np.zeros(rows, bool),
+        "source": np.zeros(rows, np.int8),
+        "index": np.zeros(rows, np.int64),  # position in the episode
+        "run_offset": np.zeros(rows, np.int64),  # steps since control last changed hands
+        "run_length": np.zeros(rows, np.int64),  # at the first row of a run: its steps so far
+        "success_at": np.zeros(rows, np.int64),  # at the first row of an episode that succeeded: its steps
+    }
+    if shaped:
+        columns["potential"] = np.zeros(rows, np.float32)
+    if origins:
+        columns["simulated"] = np.zeros(rows, bool)
+    return columns
+
+
+def longer(column: np.ndarray, rows: int) -> np.ndarray:
+    """Return a copy of a column with so many rows, the new ones 0."""
+    copied = np.zeros((rows, *column.shape[1:]), column.dtype)
+    copied[: len(column)] = column
+    return copied

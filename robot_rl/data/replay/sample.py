@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import NamedTuple
 
 import numpy as np
@@ -42,3 +43,13 @@ class Sample(NamedTuple):
     following: np.ndarray | None = None
     demonstrated: np.ndarray | None = None
     corrected: np.ndarray | None = None
+
+
+def way_to_success(columns: Mapping[str, np.ndarray], slots: np.ndarray, pose: tuple[int, int]) -> np.ndarray:
+    """Return `Sample.to_goal` of the steps in these slots of a ring, whose columns are those of `ReplayBuffer`."""
+    where, capacity = slice(*pose), len(columns["state"])
+    first = slots - columns["index"][slots]
+    steps = columns["success_at"][first % capacity]
+    way: np.ndarray = columns["state"][(first + steps) % capacity, where] - columns["state"][slots, where]
+    way[steps == 0] = np.nan
+    return way

@@ -109,6 +109,19 @@ def test_rows_of_the_demonstration_side_are_marked_but_for_demonstrations_that_f
     assert mixer(nobody_knows, online()).sample(5, np.random.default_rng(0)).demonstrated[:, :32].all()
 
 
+def test_pauses_and_what_a_policy_did_are_no_demonstration_and_excuse_no_failure():
+    mixed = [H] * 3 + [Source.HOLD] * 2 + [P] * 2 + [S] * 3
+    side = buffer(episode(0, 10, sources=mixed), episode(1, 10, sources=mixed, end="truncated"))
+    sample = mixer(side, online()).sample(50, np.random.default_rng(0))
+    steps = sample.observation[:, :32, 0]
+    led = (steps < 3) | ((steps >= 7) & (steps < 1000)) | (steps >= 5000)
+    assert np.array_equal(sample.demonstrated[:, :32], led)
+    nobody_led = buffer(episode(0, 10), episode(1, 10, end="truncated"))
+    sample = mixer(nobody_led, online()).sample(50, np.random.default_rng(0))
+    steps = sample.observation[:, :32, 0]
+    assert np.array_equal(sample.demonstrated[:, :32], (steps < 1000) | (steps >= 5000))
+
+
 def test_buffers_of_different_sizes_are_refused():
     with pytest.raises(DataError, match=r"sizes \(3, 2\), online experience \(4, 2\)"):
         mixer(demos(), ReplayBuffer(10, 4, ACTION_SIZE))

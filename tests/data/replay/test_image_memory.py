@@ -159,3 +159,27 @@ def test_images_on_a_device_are_mixed_like_any():
     for expected, got in zip(*samples, strict=True):
         if expected is not None:
             np.testing.assert_array_equal(np.asarray(got), expected)
+
+
+@pytest.mark.parametrize("spec", [FEATURES, FRAMES], ids=["features", "frames"])
+def test_a_ring_that_forgets_nothing_grows_and_is_the_same_as_one_with_room(spec):
+    small, large = (ReplayBuffer(rows, 3, 2, spec, forgets=False) for rows in (2, 500))
+    for number in range(4):
+        for ring in (small, large):
+            for step in range(20):
+                seen = Percept(np.full(3, step, np.float32), features(step) if spec is FEATURES else frames(step))
+                if step == 0:
+                    ring.begin(seen, f"episode-{number}")
+                else:
+                    source = Source.HUMAN if step % 3 else Source.HOLD
+                    ring.append(Transition(np.full(2, step, np.float32), 1.0, step == 19, False, source), seen)
+    assert len(small) == len(large) == 76
+    assert small.operator_count == large.operator_count
+    samples = [
+        ring.sample(64, np.random.default_rng(0), n_step=3, discount=0.9, history=(0, 1)) for ring in (small, large)
+    ]
+    for mine, theirs in zip(*samples, strict=True):
+        np.testing.assert_array_equal(mine, theirs)
+    again = ReplayBuffer(2, 3, 2, spec, forgets=False)
+    again.load_state_dict(large.state_dict())
+    np.testing.assert_array_equal(again.images_of(np.arange(76)), large.images_of(np.arange(76)))
