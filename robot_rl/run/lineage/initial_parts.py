@@ -37,7 +37,11 @@ NETWORKS = (
     "base.correction",
     "algorithm.chunk",
 )
-"""Settings by which networks differ."""
+"""Settings by which the shapes of networks differ."""
+SEEN = ("replay.history", "base.kind")
+"""Settings by which what networks see, or what their output is, differs in the same shapes."""
+SEEN_IN_IMAGES = tuple(f"encoder.{name}" for name in ("name", "cameras", "image_size", "projection"))
+"""More of them, of a policy that sees."""
 OF_OTHERS = tuple(
     f"environment.{name}" for name in ("reward", "reward_scale", "success", "success_ends", "action_repeat")
 )
@@ -185,6 +189,10 @@ class InitialParts:
                 f"its algorithm has {', '.join(given)}, {config.algorithm.name} has {', '.join(mine) or 'none of them'}"
                 f" ({missing[0]} differs); leave out of --init what does not fit"
             )
+        seen = SEEN if config.observations == "state" else (*SEEN, *SEEN_IN_IMAGES)
+        if config.sac.critic_loss == "hl_gauss" and "critics" in self.parts:
+            seen = (*seen, "environment.return_range")  # which the histogram divides
+        self._check_settings("networks", seen, config, "set it alike, or leave networks out of --init")
         taken = [_POLICY, *(name for name in chosen if name in mine)]
         for name in taken:
             for key in sorted(mine[name].keys() | given[name].keys()):

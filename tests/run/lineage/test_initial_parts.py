@@ -9,7 +9,7 @@ import pytest
 import torch
 from running import learned, robot_rl, same, snapshot, start, wait_for
 
-from robot_rl.config.components import AlgorithmConfig, ReplayConfig, SACConfig
+from robot_rl.config.components import AlgorithmConfig, BaseConfig, EncoderConfig, ReplayConfig, SACConfig
 from robot_rl.config.environment import EnvironmentConfig
 from robot_rl.config.reward import RewardConfig, StagesConfig
 from robot_rl.data.store.store import EpisodeStore
@@ -78,6 +78,18 @@ def test_each_part_by_itself(old, env, config):
         ({"sac": SACConfig(hidden_sizes=(8,))}, "policy", r"sac\.hidden_sizes is \[16, 16\] there and \[8\] here"),
         ({"sac": SACConfig(hidden_sizes=(16, 16), ensemble_size=3)}, "critics", r"sac\.ensemble_size is 2 there and 3"),
         ({"replay": ReplayConfig(history=(0,))}, "policy", r"replay\.history is \[0, 1\] there and \[0\] here"),
+        ({"replay": ReplayConfig(history=(0, 4))}, "policy", r"replay\.history is \[0, 1\] there and \[0, 4\] here"),
+        ({"base": BaseConfig(kind="clone")}, "policy", r"base\.kind is 'none' there and 'clone' here"),
+        (
+            {"observations": "pixels", "encoder": EncoderConfig(name="random")},
+            "policy",
+            r"encoder\.name is 'bundled' there and 'random' here; set it alike",
+        ),
+        (
+            {"observations": "pixels", "encoder": EncoderConfig(cameras=("wrist", "front"))},
+            "critics",
+            r"encoder\.cameras is \[\] there and \['wrist', 'front'\] here",
+        ),
         ({"replay": ReplayConfig(capacity=50)}, "replay", r"its replay has \d+ rows; set replay\.capacity"),
         ({"task": "other"}, "replay", "task is 'reach' there and 'other' here.*leave replay out"),
         ({"environment": EnvironmentConfig(action_repeat=2)}, "replay", r"environment\.action_repeat is 1 there and 2"),
