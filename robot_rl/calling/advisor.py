@@ -46,17 +46,19 @@ class Advisor:
         self._config, self._spec, self._value, self._call, self._over = config, spec, value, call, over
         self._rule = RULES[config.rule]
         self._values: list[float] = []
+        self._known = False
         self._rest, self._called = 0, False
 
     def on_start(self, episode_id: str, observation: Observation) -> None:
         """Begin anew."""
         del episode_id, observation
-        self._values, self._rest, self._called = [self._expected()], 0, False
+        self._values, self._known, self._rest, self._called = [], False, 0, False
+        self._note_expected()
 
     def on_step(self, step: Step, next_observation: Observation) -> None:
         """Call, if the policy leads and the risk is large; not again before the operator has come."""
         del next_observation
-        self._values.append(self._expected())
+        self._note_expected()
         if step.control in OPERATOR_SOURCES:
             self._rest = round(self._config.rest_s / self._spec.control_period)
             self._end_call()
@@ -75,10 +77,18 @@ class Advisor:
         del episode, result
         self._end_call()
 
-    def _expected(self) -> float:
-        """Return what the critics expect; nothing before there are any."""
+    def _note_expected(self) -> None:
+        """Note what the critics expect from the newest observation on.
+
+        It is nothing before there are any. Where it is not known yet, since they are in another process and have not
+        seen the episode, it is what is first known of it.
+        """
         value = self._value()
-        return 0.0 if value is None else value
+        if value is None:
+            value = self._values[-1] if self._values else 0.0
+        elif not self._known:
+            self._values, self._known = [value] * len(self._values), True
+        self._values.append(value)
 
     def _end_call(self) -> None:
         if self._called:

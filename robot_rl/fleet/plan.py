@@ -199,9 +199,15 @@ def checked_plan(plan: FleetPlan, where: str) -> FleetPlan:
         )
     for name in plan.robots:
         try:
-            check_consistent(plan.config_of(name))
+            config = plan.config_of(name)
+            check_consistent(config)
         except ConfigError as error:
             raise ConfigError(f"{where}: robot {name}: {error}") from error
+        if (rule := config.intervention.call.rule) not in ("none", "time"):
+            raise ConfigError(
+                f"{where}: robot {name}: intervention.call.rule={rule} asks the critics while an episode runs, and "
+                "those of a fleet get it when it has ended; set it to time or none"
+            )
     if train.replay.hindsight_goals:
         raise ConfigError(f"{where}: replay.hindsight_goals is not for fleets yet; set it to 0")
     if train.has_base and train.base.kind not in FILED:

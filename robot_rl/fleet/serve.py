@@ -198,7 +198,6 @@ class FleetServer:
             updates=inner.updates,
             update_to_data=inner.update_to_data,
             offline_updates=inner.offline_updates,
-            value=inner.value,
         )
         intake.publish(progress)
 

@@ -62,7 +62,7 @@ class LearnerServer:
             raise LinkError(f"the first message is {type(hello).__name__}, expected ActorHello")
         self._agreement = Agreement.of(hello)
         self._learner = open_learner(self._agreement)
-        self._published = 0
+        self._published, self._episode_id = 0, ""
         with contextlib.ExitStack() as on_error:
             on_error.callback(self._learner.close)
             self._report_ready()
@@ -94,6 +94,8 @@ class LearnerServer:
         match message:
             case Start():
                 self._learner.begin(message.percept, message.episode_id)
+                self._episode_id = message.episode_id
+                self._report_progress()  # the value that was reported last is that of another episode's end
             case StepTaken():
                 self._learn_from(message)
             case Pretrain():
@@ -153,6 +155,7 @@ class LearnerServer:
                 update_to_data=learner.update_to_data,
                 offline_updates=learner.offline_updates,
                 value=learner.value,
+                episode_id=self._episode_id,
             )
         )
 

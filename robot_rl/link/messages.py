@@ -173,6 +173,7 @@ class UpdateProgress:
         update_to_data: Critic updates per online step since learning started, as measured.
         offline_updates: Those on the demonstrations alone, before.
         value: Return that the critics expect from the newest observation on; None where that is not known.
+        episode_id: Of the episode of that observation; empty: not known.
     """
 
     env_steps: Count
@@ -180,6 +181,7 @@ class UpdateProgress:
     update_to_data: float
     offline_updates: Count = 0
     value: float | None = None
+    episode_id: str = ""
 
 
 @dataclass(frozen=True, eq=False, config=MESSAGE)

@@ -94,7 +94,7 @@ class RemoteLearner:
         self._policy = make_policy(task, perception.spec, config, torch.Generator().manual_seed(seed))
         self._policy_updates = 0  # that the policy has seen
         self._sent = 0  # online steps
-        self._in_episode = False
+        self._in_episode, self._episode_id = False, ""
         self._since = _Since()
         self._inbox = Inbox()
         self._agreement = Agreement(task, perception.spec, config)
@@ -129,8 +129,12 @@ class RemoteLearner:
 
     @property
     def value(self) -> float | None:
-        """Return that the critics expect from an observation of late on, as the learner last reported."""
-        return self._inbox.progress.value
+        """Return that the critics expect from an observation of late on, as the learner last reported.
+
+        None until it has reported one of the present episode.
+        """
+        progress = self._inbox.progress
+        return progress.value if progress.episode_id == self._episode_id else None
 
     @property
     def lead(self) -> int:
@@ -152,7 +156,7 @@ class RemoteLearner:
 
     def on_start(self, episode_id: str, observation: Observation) -> None:
         """Send the start of an online episode."""
-        self._in_episode = True
+        self._in_episode, self._episode_id = True, episode_id
         if not self._since.steps:
             self._since = _Since()  # what came before the first step does not count
         self._post(Start(percept=self.perception.first(observation), episode_id=episode_id))

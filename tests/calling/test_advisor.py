@@ -61,6 +61,14 @@ def test_what_the_critics_expect_counts_as_a_share_of_the_largest_return_of_the_
     assert watched(config, spec, [Source.POLICY] * 4) == ". . C . o", "unknown: nothing is expected"
 
 
+def test_what_is_not_known_yet_of_an_episode_is_taken_for_what_is_first_known(spec):
+    config, policy = CallConfig(rule="value", threshold=0.3), [Source.POLICY] * 6
+    late = iter([None, None, 0.5, 0.5, None, 0.5, 0.5])
+    assert "C" not in watched(config, spec, policy, lambda: next(late))
+    falling = iter([None, 0.9, 0.9, 0.1, 0.1, 0.1, 0.1])
+    assert "C" in watched(config, spec, policy, lambda: next(falling))
+
+
 def test_a_threshold_that_rises_calls_later_and_later(spec):
     config, policy = CallConfig(rule="time", threshold={0: 0.2, 100: 0.6}), [Source.POLICY] * 8
     assert watched(config, spec, policy) == ". C . . . . . . o"

@@ -97,6 +97,10 @@ def test_a_robot_that_names_no_cameras_agrees_with_one_that_does():
         ),
         ("robots: {arm1: }\ntrain: {base: {kind: scripted}}", "base.kind=scripted: .* from a file: chunk or clone"),
         ("robots: {a: , b: , c: }\ntrain: {env_steps: 2}", "env_steps=2 for 3 robots"),
+        (
+            "robots: {arm1: , arm2: {set: {intervention: {call: {rule: doubt}}}}}",
+            "robot arm2: intervention.call.rule=doubt asks the critics while an episode runs.*set it to time or none",
+        ),
     ],
 )
 def test_a_wrong_plan_is_refused_in_one_line(tmp_path, text, message):

@@ -79,17 +79,20 @@ def serve(*messages):
 
 def test_it_says_what_it_does():
     hello = AGREEMENT.hello()
-    answers = serve(hello, DEMONSTRATION, Start(percept=SEEN), *(step(n) for n in range(7)), StateRequest())
+    answers = serve(
+        hello, DEMONSTRATION, Start(percept=SEEN, episode_id="7"), *(step(n) for n in range(7)), StateRequest()
+    )
     kinds = [type(answer).__name__ for answer in answers]
     assert kinds == [
         *("Parameters", "UpdateProgress", "LearnerReady"),
-        *["UpdateProgress"] * 4,
+        *["UpdateProgress"] * 5,  # the first of a begun episode
         *("Parameters", "UpdateProgress"),  # after the fifth call
         *["UpdateProgress"] * 2,
         *("Parameters", "StatePart"),
     ]
     progress = [(a.env_steps, a.updates, a.update_to_data) for a in answers if isinstance(a, UpdateProgress)]
-    assert progress == [(0, 0, 0.0), *((n, 2 * n, 2.0) for n in range(1, 8))]
+    assert progress == [(0, 0, 0.0), *((n, 2 * n, 2.0 if n else 0.0) for n in range(8))]
+    assert [a.episode_id for a in answers if isinstance(a, UpdateProgress)] == ["", *["7"] * 8]
     assert [a.updates for a in answers if isinstance(a, Parameters)] == [0, 10, 14]
     assert answers[2].fingerprint == AGREEMENT.fingerprint
     state = CheckpointAssembler().add(answers[-1])

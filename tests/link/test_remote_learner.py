@@ -215,6 +215,21 @@ def test_every_step_arrives_once_and_in_order(trained):
     assert trained["state"]["env_steps"] == 57
 
 
+def test_what_the_critics_expect_is_of_the_present_episode_or_not_known(one_thread):
+    here = LocalLearner(TASK, Perception(SPECS), CONFIG)
+    with start() as there:
+        for learner in (there, here):
+            demonstrate(learner)
+            take_steps(learner, 0, 2 * EPISODE)
+        before = there.value
+        for learner in (there, here):
+            learner.on_start("2", observation(2 * EPISODE))
+        until = time.monotonic() + 30
+        while there.value is None and time.monotonic() < until:
+            time.sleep(0.01)
+        assert there.value == pytest.approx(here.value) != before
+
+
 def test_the_update_to_data_ratio_holds(trained):
     assert trained["updates"] == 3 * (57 - CONFIG.warmup_steps)
     assert trained["update_to_data"] == 3.0
