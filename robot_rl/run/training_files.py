@@ -17,7 +17,7 @@ from robot_rl.run.demonstrate import adopt_demonstrations, check_demonstrations
 from robot_rl.run.deployment import Deployment, workcell_options
 from robot_rl.run.directory.arm_file import arm_file_facts, check_same_arm_file
 from robot_rl.run.directory.calibrations import Calibrations, own_copies
-from robot_rl.run.directory.metrics import MetricsWriter
+from robot_rl.run.directory.metrics import OF_EPISODES, MetricsWriter
 from robot_rl.run.directory.run_directory import RunDirectory
 from robot_rl.run.lineage.initial_parts import InitialParts
 from robot_rl.run.make_reward import RewardSetup
@@ -121,7 +121,10 @@ class TrainingFiles:
             kept = None
             if self.resumed:  # without a checkpoint nothing was kept, not even the records of step 0
                 kept = self.env_steps if self.checkpoint else -1
-            self.metrics = stack.enter_context(MetricsWriter(self.run.metrics_path, self.run.tensorboard_path, kept))
+            lasting = OF_EPISODES if keep else ()  # they stay, and the learner gets them again from the store
+            self.metrics = stack.enter_context(
+                MetricsWriter(self.run.metrics_path, self.run.tensorboard_path, kept, lasting)
+            )
             yield
 
     def _begin_with(

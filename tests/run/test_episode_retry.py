@@ -18,6 +18,7 @@ from robot_rl.learn.actor import Rollout, StoreRecorder
 from robot_rl.learn.checkpoint import load_checkpoint
 from robot_rl.run import episode_retry
 from robot_rl.run.deployment import Deployment
+from robot_rl.run.directory.metrics import read_metrics
 from robot_rl.run.episode_retry import EpisodeRetry
 from robot_rl.run.evaluation import evaluate
 from robot_rl.run.train import train
@@ -211,4 +212,6 @@ def test_a_run_that_was_killed_learns_from_what_was_recorded_after_its_checkpoin
     train(CONFIG, run, resume=True, deployment=Deployment(Broken({}), repeatable=False))
     episodes = compare(run)
     assert [episode.episode_id for episode in episodes][: len(before)] == before
+    numbers = [record["episode"] for record in read_metrics(run / "metrics.jsonl", "episode")]
+    assert [f"episode-{number:05d}" for number in numbers] == [episode.episode_id for episode in episodes]
     assert sum(len(episode) for episode in episodes) >= 150

@@ -6,7 +6,7 @@ Each line is one JSON object with its `kind` and `env_step`; the other values ar
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -40,6 +40,8 @@ FIELDS: Mapping[str, tuple[str, ...]] = {
     "evaluation": ("episodes", "success_rate", "cycle_time_s"),
 }
 """Kinds of record and the values that each must hold; it may hold more."""
+OF_EPISODES = ("episode", "label", "curve")
+"""Kinds that are written once, when an episode was played; learning again from what is stored does not repeat them."""
 
 
 class MetricsWriter:
@@ -50,16 +52,26 @@ class MetricsWriter:
         tensorboard: Folder for TensorBoard, or None for none.
         resume_step: Continue an earlier record: its records of env steps after this one are dropped. A run must
             therefore write the records of a step before the checkpoint of that step.
+        lasting: Kinds that are kept all the same.
 
     Raises:
         RunDirectoryError: if the files cannot be written.
         DataError: if the record to be continued cannot be read.
     """
 
-    def __init__(self, path: Path, tensorboard: Path | None = None, resume_step: int | None = None) -> None:
+    def __init__(
+        self,
+        path: Path,
+        tensorboard: Path | None = None,
+        resume_step: int | None = None,
+        lasting: Collection[str] = (),
+    ) -> None:
+        later: list[dict[str, Any]] = []
         if resume_step is not None and path.exists():
-            kept = [to_json(record) + "\n" for record in read_metrics(path) if record["env_step"] <= resume_step]
-            write_atomically(path, "".join(kept))
+            records = read_metrics(path)
+            later = [record for record in records if record["env_step"] > resume_step and record["kind"] in lasting]
+            kept = [record for record in records if record["env_step"] <= resume_step or record["kind"] in lasting]
+            write_atomically(path, "".join(to_json(record) + "\n" for record in kept))
         self.path = path
         self.listeners: list[Callable[[str, int, Mapping[str, Any]], object]] = []
         """Called with every record that is written."""
@@ -73,6 +85,8 @@ class MetricsWriter:
             purge_step = None if resume_step is None else resume_step + 1
             with writing(tensorboard):
                 self._board = SummaryWriter(str(tensorboard), purge_step=purge_step)
+                for record in later:
+                    self._show(record["kind"], record["env_step"], record)
 
     def write(self, kind: str, env_step: int, values: Mapping[str, Any]) -> None:
         """Append one record, on disk when this returns.
@@ -94,12 +108,17 @@ class MetricsWriter:
         with writing(self.path):
             self._file.write(to_json({"kind": kind, "env_step": env_step, **values}) + "\n")
             self._file.flush()
-            if self._board is not None:
-                for name, value in values.items():
-                    if isinstance(value, int | float):
-                        self._board.add_scalar(f"{kind}/{name}", value, env_step)
+            self._show(kind, env_step, values)
         for listener in self.listeners:
             listener(kind, env_step, values)
+
+    def _show(self, kind: str, env_step: int, values: Mapping[str, Any]) -> None:
+        """Add a record to TensorBoard, if wanted."""
+        if self._board is None:
+            return
+        for name, value in values.items():
+            if isinstance(value, int | float) and name != "env_step":
+                self._board.add_scalar(f"{kind}/{name}", value, env_step)
 
     def replace(self, kind: str, env_step: int, values: Mapping[str, Any]) -> None:
         """Write the one record of a kind at a step: one that a killed run left there goes.

@@ -99,6 +99,22 @@ def test_reading_needs_neither_torch_nor_tensorboard():
     assert not {"torch", "tensorboard", "matplotlib"} & set(json.loads(done.stdout))
 
 
+def test_resumed_it_keeps_what_is_never_repeated_also_in_tensorboard(tmp_path):
+    path, board = tmp_path / "metrics.jsonl", tmp_path / "tensorboard"
+    curve = {"episodes": 3, "success_rate": 0.5, "cycle_time_s": None}
+    with MetricsWriter(path, board) as writer:
+        writer.write("curve", 1, curve)
+        writer.write("update", 2, {"updates": 8, **UPDATE})
+        writer.write("curve", 3, curve)
+    time.sleep(1.0)  # TensorBoard reads files in the order of the second in which they were begun
+    with MetricsWriter(path, board, 1, ("curve",)) as writer:
+        writer.write("curve", 5, curve)
+    assert [(r["kind"], r["env_step"]) for r in read_metrics(path)] == [("curve", 1), ("curve", 3), ("curve", 5)]
+    events = EventAccumulator(str(board))
+    events.Reload()
+    assert [event.step for event in events.Scalars("curve/success_rate")] == [1, 3, 5]
+
+
 def test_the_one_record_of_a_step_replaces_what_a_killed_run_left_there(tmp_path):
     path = tmp_path / "metrics.jsonl"
     first, again = ({"episodes": 3, "success_rate": rate, "cycle_time_s": None} for rate in (0.5, 1.0))
