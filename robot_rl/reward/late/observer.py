@@ -93,10 +93,10 @@ class LateRewards(Generic[R]):
     def judged(self, result: EpisodeResult, env_steps: int, stop: Callable[[], bool]) -> EpisodeResult:
         """Wait for the label of the newest episode, and return its result with the success that the label shows.
 
-        Without a label, or with one that leaves it open, it was no success. A failure by the task, and what was cut for
-        another reason, stay as they are.
+        Without a label, or with one that leaves it open, it was no success. What is decided already stays as it is: a
+        success that a person told at once, a failure, and what was cut for another reason.
         """
-        if result.failure is not None or result.cut not in (None, TO_BE_LABELLED):
+        if not result.undecided or result.failure is not None or result.cut not in (None, TO_BE_LABELLED):
             return result
         end = time.monotonic() + LONGEST_WAIT
         self._await_newest(env_steps, lambda: stop() or time.monotonic() > end)
