@@ -19,7 +19,7 @@ from robot_rl.learn.perception import make_perception
 from robot_rl.run.deployment import Deployment, workcell_options
 from robot_rl.run.directory.run_directory import RunDirectory
 from robot_rl.run.make_reward import RewardSetup
-from robot_rl.run.resume import read_training
+from robot_rl.run.resume import check_learns, read_training
 
 logger = logging.getLogger(__name__)
 
@@ -42,10 +42,11 @@ def read_traces(run: Path, store: Path) -> tuple[list[tuple[ValueTrace, bool]], 
         RobotRLError: if the run cannot be read.
     """
     config = RunDirectory.read_config(run)
+    check_learns(run)
     checkpoint = read_training(run / "checkpoint.pt")
     with contextlib.ExitStack() as stack:
         deployment = Deployment()
-        reward = RewardSetup.of_run(run, config.reward, shaped=False)
+        reward = RewardSetup.of_run(run, config.reward)
         observed = reward.observe(workcell_options(config))
         env = stack.enter_context(deployment.environment(config.task, observed, reward.staged, played=False))
         base = stack.enter_context(open_base(config, env, run))
@@ -53,13 +54,16 @@ def read_traces(run: Path, store: Path) -> tuple[list[tuple[ValueTrace, bool]], 
         if not spec.success:
             raise DataError(f"{run}: {config.task} judges no success, so no failure of it can be predicted")
         proposal = None if base is None or config.steers else spec.action_size
-        perception = make_perception(env.observation_specs, config, proposal=proposal)
+        perception = make_perception(env.observation_specs, config, reward.potential(spec), proposal=proposal)
         learner = LocalLearner(spec, perception, config)
         learner.load_state_dict(checkpoint["learner"])
         traces: list[tuple[ValueTrace, bool]] = []
         for episode in _unassisted(store, config.task):
             if missing := sorted(env.observation_specs.keys() - episode.observations.keys()):
-                raise DataError(f"{store}: {episode.episode_id} lacks {', '.join(missing)}, which the policy observes")
+                raise DataError(
+                    f"{store}: {episode.episode_id} lacks {', '.join(missing)}, which the policy, or what judges or "
+                    "shapes its rewards, observes"
+                )
             proposed = episode if base is None else base.with_proposals(episode)
             values = expected_share(_values(learner, proposed), spec)
             if np.isnan(values).any():

@@ -82,7 +82,7 @@ def evaluate_run(
     wanted = replace(wanted, episodes=episodes or wanted.episodes, seed=wanted.seed if seed is None else seed)
     checkpoint = read_training(path / "checkpoint.pt")
     deployment = deployment or Deployment()
-    reward = RewardSetup.of_run(path, config.reward, shaped=False)
+    reward = RewardSetup.of_run(path, config.reward, shaped=record is not None)  # recorded is all that critics look at
     with contextlib.ExitStack() as stack:
         observed = reward.observe(workcell_options(config))
         if (config.task, config.environment) != (trained.task, trained.environment):

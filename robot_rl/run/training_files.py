@@ -21,7 +21,7 @@ from robot_rl.run.directory.metrics import OF_EPISODES, MetricsWriter
 from robot_rl.run.directory.run_directory import RunDirectory
 from robot_rl.run.lineage.initial_parts import InitialParts
 from robot_rl.run.make_reward import RewardSetup
-from robot_rl.run.resume import check_crops, check_goes_on_here, checkpoint_to_resume
+from robot_rl.run.resume import check_crops, check_goes_on_here, check_learns, checkpoint_to_resume
 
 logger = logging.getLogger(__name__)
 
@@ -168,6 +168,8 @@ def open_training_files(
         RunDirectoryError: if there is no run to resume, or another process has it.
     """
     if resume:
+        if "fleet_robot" not in deployment.facts:
+            check_learns(path)
         check_goes_on_here(path, config, deployment)
     else:
         deployment.check(config)

@@ -16,6 +16,7 @@ from robot_rl.data.store.store import EpisodeStore
 from robot_rl.errors import CheckpointError
 from robot_rl.learn.checkpoint import describe_checkpoint, previous_path, read_checkpoint
 from robot_rl.run.directory.run_directory import RunDirectory
+from robot_rl.run.resume import check_learns
 from robot_rl.system.model_files import TRAINING
 
 
@@ -47,9 +48,10 @@ class SourceRun:
 
         Raises:
             RunDirectoryError: if there is no run.
-            CheckpointError: if there is no such checkpoint, or it cannot be read.
+            CheckpointError: if there is no such checkpoint, it cannot be read, or a robot of a fleet played that run.
         """
         config = RunDirectory.read_config(path)
+        check_learns(path)
         file = checkpoint_at(path, at)
         return cls(path, config, file, *read_checkpoint(file, kind=TRAINING.name))
 
