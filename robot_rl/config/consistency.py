@@ -56,13 +56,25 @@ def check_consistent(config: TrainConfig, *, resumed: bool = False) -> None:
         _check_gap(config)
     if config.algorithm.chunk > 1:
         _check_chunk(config)
-    if config.sac.imitation != 0.0 and config.algorithm.name != "sac":
-        name = config.algorithm.name
+    _check_imitation(config, resumed=resumed)
+    if config.env_steps == 0 and config.offline.steps == 0:
+        raise ConfigError("env_steps=0 and offline.steps=0: nothing would be learned; set one of them")
+
+
+def _check_imitation(config: TrainConfig, *, resumed: bool) -> None:
+    sac, name = config.sac, config.algorithm.name
+    if sac.imitation != 0.0 and name != "sac":
         raise ConfigError(
             f"sac.imitation with algorithm.name={name}: only sac imitates beside its critics; set it to 0"
         )
-    if config.env_steps == 0 and config.offline.steps == 0:
-        raise ConfigError("env_steps=0 and offline.steps=0: nothing would be learned; set one of them")
+    if sac.imitated == "demonstrated" or resumed:
+        return
+    for setting, value in (("sac.imitation", sac.imitation), ("replay.demo_fraction", config.replay.demo_fraction)):
+        if value == 0.0:
+            raise ConfigError(
+                f"sac.imitated={sac.imitated} with {setting}=0: nothing is imitated; set {setting}, or leave "
+                "sac.imitated out"
+            )
 
 
 def _check_stages(config: TrainConfig) -> None:

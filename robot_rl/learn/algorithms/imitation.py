@@ -79,7 +79,7 @@ class Imitation:
             with torch.no_grad():
                 advantage = expected(done).mean(0) - values.mean(0)
                 if self._rule == "advantage":
-                    weight = self._by_advantage(advantage, (counts > 0).float())
+                    weight = self._by_advantage(advantage, (counts > 0).to(advantage.dtype))
                 else:
                     kept = advantage >= 0
                     if self._rule == "helpful" and batch.corrected is not None:
@@ -90,13 +90,16 @@ class Imitation:
 
     def _by_advantage(self, advantage: Tensor, rows: Tensor) -> Tensor:
         """Return the weights of rows (B,), 1 in the mean over those that count."""
-        mean = losses.mean_over(advantage, rows, self._ranks)
-        deviation = losses.mean_over((advantage - mean).square(), rows, self._ranks).sqrt()
+        mean = losses.whole_mean(advantage, rows, self._ranks)
+        deviation = losses.whole_mean((advantage - mean).square(), rows, self._ranks).sqrt()
         weight = ((advantage - mean) / deviation.clamp_min(1e-6)).clamp_max(MOST_DEVIATIONS).exp()
-        return weight / losses.mean_over(weight, rows, self._ranks).clamp_min(1e-6)
+        return weight / losses.whole_mean(weight, rows, self._ranks).clamp_min(1e-6)
 
     def of_choices(self, values: Tensor, made: Tensor, batch: Batch) -> Tensor:
-        """Return w sum_i mean_b (max_g (Q_i(s, g) + m 1(g != g_E)) - Q_i(s, g_E)), see `demonstrated_choice_loss`."""
+        """Return w sum_i mean_b (max_g (Q_i(s, g) + m 1(g != g_E)) - Q_i(s, g_E)), see `demonstrated_choice_loss`.
+
+        Whatever the rule, all demonstrated choices count: what critics expect of a choice is what they learn here.
+        """
         if batch.demonstrated is None:
             return values.new_zeros(())
         margin = CHOICE_MARGIN * self._size(values)
@@ -104,7 +107,7 @@ class Imitation:
         return self._weight * losses.demonstrated_choice_loss(values, made, counts, margin, self._ranks)
 
     def _size(self, values: Tensor) -> Tensor | float:
-        return values.detach().abs().mean() if self._range is None else self._range
+        return losses.mean_size(values, self._ranks) if self._range is None else self._range
 
 
 def make_imitation(

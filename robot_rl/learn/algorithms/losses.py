@@ -200,9 +200,24 @@ def temperature_loss(log_temperature: Tensor, entropy: Tensor, target_entropy: f
 
 
 def mean_over(values: Tensor, counts: Tensor, ranks: Ranks) -> Tensor:
-    """Return the mean of those values that count, over the rows of all processes; 0 where none does."""
+    """Return this process's share of the mean of those values that count, over the rows of all; 0 where none does.
+
+    It is for losses: the mean of these shares, as of their gradients, is the mean over all rows.
+    """
     (count,) = ranks.average([counts.sum()])
     return (values * counts).sum() / count.clamp_min(1 / ranks.size)
+
+
+def mean_size(values: Tensor, ranks: Ranks) -> Tensor:
+    """Return the mean of |Q| over the rows of all processes, a scalar without a gradient."""
+    (size,) = ranks.average([values.detach().abs().mean()])
+    return size
+
+
+def whole_mean(values: Tensor, counts: Tensor, ranks: Ranks) -> Tensor:
+    """Return the mean of those values that count over the rows of all processes, alike in each; 0 where none does."""
+    total, count = ranks.average([(values * counts).sum(), counts.sum()])
+    return total / count.clamp_min(1 / ranks.size)
 
 
 def _weighted(rows: Tensor, weight: Tensor | None) -> Tensor:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import logging
 import math
 from collections.abc import Mapping
 from typing import Any
@@ -25,6 +26,7 @@ from robot_rl.learn.algorithms.imitation import make_imitation
 from robot_rl.learn.algorithms.iql import IQLTrainer
 from robot_rl.learn.networks.networks import Policy, squashed_sample
 
+logger = logging.getLogger(__name__)
 STATE_FORMAT, WITHOUT_PRETRAINING, WITH_TORCHS_ADAM = 4, 3, 2
 """The format that is written, and the two before, which are read as well."""
 
@@ -265,7 +267,7 @@ class SAC(ActorCritic, Algorithm):
         loss = losses.actor_loss(values, log_prob, temperature)
         if self._penalty is not None:
             # where the range of returns is not known, what is expected tells their size (Fujimoto and Gu 2021, eq. 5)
-            size = values.detach().abs().mean() if self.return_range is None else 1.0
+            size = losses.mean_size(values, self.policy.ranks) if self.return_range is None else 1.0
             loss = loss + losses.correction_penalty(output, self._penalty * size)
         if self._imitation is not None and shown is not None:  # J += w mean_b |a - a_E|^2 over what was demonstrated
             loss = loss + self._imitation.of_actions(action, values, shown, latent, expected)
@@ -330,6 +332,12 @@ def make_sac(setup: AlgorithmSetup) -> SAC | DoubleDQN:
     setup.options()  # it has none
     config = setup.config
     if not setup.policy.continuous_size:
+        if config.sac.imitated != "demonstrated":
+            logger.warning(
+                "sac.imitated=%s has no effect: here there are choices alone, and those that were demonstrated are "
+                "imitated all alike",
+                config.sac.imitated,
+            )
         return DoubleDQN(setup.policy, return_range=setup.return_range, config=config.sac)
     gap = None
     if config.replay.simulated == "dynamics_gap":

@@ -55,17 +55,17 @@ class StatewiseMultiplier:
             counts: How many of a row's h actions, from the first one on, an operator did, shape (B,).
         """
         latent, actions = latent.detach(), actions.detach()
-        mean, log_deviation = self._operator(latent)[0].float().chunk(2, -1)
+        mean, log_deviation = self._operator(latent)[0].to(actions.dtype).chunk(2, -1)
         low, high = math.log(LEAST_DEVIATION), math.log(MOST_DEVIATION)
         log_deviation = low + (high - low) * log_deviation.sigmoid()
-        multiplier = (FIRST + self._multiplier(latent)[0].squeeze(-1).float()).sigmoid()
+        multiplier = (FIRST + self._multiplier(latent)[0].squeeze(-1).to(actions.dtype)).sigmoid()
 
-        shown = (torch.arange(self._length, device=counts.device) < counts.unsqueeze(-1)).float()
+        shown = (torch.arange(self._length, device=counts.device) < counts.unsqueeze(-1)).to(actions.dtype)
         shown = shown.repeat_interleave(actions.shape[-1] // self._length, -1)
         likely = ((demonstrated - mean) / log_deviation.exp()).square() / 2 + log_deviation
         with torch.no_grad():
             beyond = (actions - mean).square() - (2 * log_deviation).exp()
-        rows = (counts > 0).float()
+        rows = (counts > 0).to(actions.dtype)
         wrong = mean_over((likely * shown).sum(-1), rows, self._ranks)
         kept = mean_over(multiplier * (beyond * shown).sum(-1), rows, self._ranks)
         self._optimizer.minimize(wrong - kept)

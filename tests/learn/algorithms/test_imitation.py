@@ -5,9 +5,16 @@ import math
 import pytest
 import torch
 
+from robot_rl.config.components import SACConfig, TrainConfig
+from robot_rl.config.consistency import check_consistent
+from robot_rl.config.load import load_config
 from robot_rl.data.chunk_layout import ChunkLayout
+from robot_rl.data.replay.percept import PerceptSpec
+from robot_rl.env.environment import EnvironmentSpec
+from robot_rl.errors import ConfigError
 from robot_rl.learn.algorithms.batch import Batch
 from robot_rl.learn.algorithms.imitation import CHOICE_MARGIN, Imitation
+from robot_rl.learn.learner import Learner
 from robot_rl.learn.networks.heads import StateHead
 from robot_rl.learn.networks.networks import Policy
 
@@ -103,3 +110,26 @@ def test_by_advantage_the_better_of_two_counts_more_and_both_as_much_as_one_each
     assert held == pytest.approx(3.0 * (first * 1.0 + second * 4.0) / 2, rel=1e-5)
     alike = imitation.of_actions(actions, VALUES, batch, LATENT, lambda done: VALUES)
     assert alike == pytest.approx(3.0 * (1.0 + 4.0) / 2)
+
+
+@pytest.mark.parametrize(
+    ("settings", "nothing"),
+    [
+        (["sac.imitation=0"], r"sac\.imitation=0: nothing is imitated; set sac\.imitation"),
+        (["algorithm.chunk=3"], r"sac\.imitation=0"),
+        (["base.kind=clone"], r"sac\.imitation=0"),
+        (["task=gym:Pendulum-v1"], r"sac\.imitation=0"),
+        (["replay.demo_fraction=0"], r"replay\.demo_fraction=0: nothing is imitated"),
+    ],
+)
+def test_a_rule_where_nothing_is_imitated_is_refused_and_a_run_that_has_one_goes_on(settings, nothing):
+    config = load_config(None, [*settings, "sac.imitated=certain"])
+    with pytest.raises(ConfigError, match=rf"sac\.imitated=certain with {nothing}"):
+        check_consistent(config)
+    check_consistent(config, resumed=True)
+
+
+def test_where_all_actions_are_choices_it_is_said_that_a_rule_has_no_effect(caplog):
+    choices = EnvironmentSpec("chosen", 20, 0.1, 1, return_range=(0.0, 1.0), choices=4)
+    Learner(choices, PerceptSpec(3), TrainConfig(sac=SACConfig(imitated="better")))
+    assert "sac.imitated=better has no effect" in caplog.text

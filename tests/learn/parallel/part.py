@@ -42,7 +42,10 @@ def whole_batch(action_size, choices, images_too, seed):
         way[:, ROWS // 2 + 1 :] = torch.nan  # known of most rows of one half, and of one of the other
         way[0] = torch.nan
     rewards, discounts = torch.rand(*shape, generator=g), 0.9 * torch.randint(2, shape, generator=g)
-    return Batch(states[0], action, rewards, discounts.double(), states[1], *(seen or (None, None)), way)
+    shown = torch.zeros(shape)
+    shown[:, : ROWS // 2 - 1] = shown[:, -1] = 1.0  # most rows of one half, and one of the other
+    told = {"demonstrated": shown, "corrected": shown * (torch.arange(ROWS) % 2)}
+    return Batch(states[0], action, rewards, discounts.double(), states[1], *(seen or (None, None)), way, **told)
 
 
 def algorithms(ranks):
@@ -59,6 +62,9 @@ def algorithms(ranks):
     histogram = SACConfig(hidden_sizes=(8,), target_subset=1, critic_loss="hl_gauss", learning_rate=1e-2)
     yield "gripper", SAC(policy(3), **known, config=histogram), (3, 3, False)
     yield "pixels", SAC(policy(images_too=True), **known, config=sac), (3, 0, True)
+    for rule in ("helpful", "advantage", "certain"):
+        config = SACConfig(hidden_sizes=(8,), learning_rate=1e-2, clamp_targets=False, imitation=1.0, imitated=rule)
+        yield rule, SAC(policy(3), return_range=None, config=config), (3, 3, False)
     yield "iql", IQL(policy(), **known, config=sac, offline=IQLConfig()), (3, 0, False)
     yield "dqn", DoubleDQN(policy(3, 1), **known, config=sac), (1, 3, False)
     yield "bc", BehaviourCloning(policy(3), 1e-2), (3, 3, False)

@@ -12,7 +12,8 @@ from running import environment
 from robot_rl.learn.parallel.ranks import ALONE
 
 PART = Path(__file__).with_name("part.py")
-NAMES = ("sac", "gripper", "pixels", "iql", "dqn", "bc")
+RULES = ("helpful", "advantage", "certain")
+NAMES = ("sac", "gripper", "pixels", *RULES, "iql", "dqn", "bc")
 
 
 def learned(folder, size):
@@ -36,7 +37,8 @@ def parameters(tmp_path_factory):
 def test_two_processes_learn_what_one_learns_from_the_whole_batch(parameters, name):
     one, (first, second) = parameters
     np.testing.assert_array_equal(first[name], second[name])
-    np.testing.assert_allclose(first[name], one[name], rtol=1e-9, atol=1e-12)
+    rounded = 1e-7 if name in RULES else 1e-12  # Adam makes whole steps of gradients that are rounding errors alone
+    np.testing.assert_allclose(first[name], one[name], rtol=1e-9, atol=rounded)
 
 
 def test_alone_nothing_is_divided_copied_or_exchanged():
