@@ -17,9 +17,10 @@ from robot_rl.errors import DataError
 from robot_rl.learn.local_learner import LocalLearner
 from robot_rl.learn.perception import make_perception
 from robot_rl.run.deployment import Deployment, workcell_options
+from robot_rl.run.directory.fleet_robot import check_learns
 from robot_rl.run.directory.run_directory import RunDirectory
 from robot_rl.run.make_reward import RewardSetup
-from robot_rl.run.resume import check_learns, read_training
+from robot_rl.run.resume import read_training
 
 logger = logging.getLogger(__name__)
 

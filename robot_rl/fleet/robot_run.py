@@ -12,6 +12,7 @@ from robot_rl.errors import ConfigError
 from robot_rl.fleet.plan import FleetPlan, differences
 from robot_rl.fleet.robot_port import FleetMember, open_robot_port
 from robot_rl.run.deployment import Deployment
+from robot_rl.run.directory.fleet_robot import FACT
 from robot_rl.run.directory.run_directory import RunDirectory
 from robot_rl.run.train import train
 
@@ -45,7 +46,7 @@ def run_robot(
     """
     config = plan.config_of(member.name)
     if resume:
-        of = RunDirectory.read_facts(path).get("fleet_robot")
+        of = RunDirectory.read_facts(path).get(FACT)
         if of != member.name:
             raise ConfigError(f"{path} is the run of {of or 'a robot without a fleet'}, not of {member.name}")
         if changed := differences(RunDirectory.read_config(path), config):
@@ -57,6 +58,6 @@ def run_robot(
         port=port,
         repeatable=False,
         resume_command=command,
-        facts={**place.facts, "fleet_robot": member.name},
+        facts={**place.facts, FACT: member.name},
     )
     return train(config, path, resume=resume, deployment=place)

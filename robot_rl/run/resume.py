@@ -67,20 +67,6 @@ def check_goes_on_here(run: Path, config: TrainConfig, deployment: Deployment) -
         ) from error
 
 
-def check_learns(run: Path) -> None:
-    """Check that a run has a learner of its own: the robots of a fleet send what they record to one elsewhere.
-
-    Raises:
-        CheckpointError: if it has none.
-        RunDirectoryError: if the run cannot be read.
-    """
-    if robot := RunDirectory.read_facts(run).get("fleet_robot"):
-        raise CheckpointError(
-            f"{run} is what {robot}, a robot of a fleet, recorded; what was learned from it is in the fleet's "
-            "directory `learner`: name that in its place"
-        )
-
-
 def recorded_after(store: EpisodeStore, stored: int) -> list[str]:
     """Return the episodes that were recorded after a checkpoint.
 

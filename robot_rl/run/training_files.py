@@ -17,11 +17,12 @@ from robot_rl.run.demonstrate import adopt_demonstrations, check_demonstrations
 from robot_rl.run.deployment import Deployment, workcell_options
 from robot_rl.run.directory.arm_file import arm_file_facts, check_same_arm_file
 from robot_rl.run.directory.calibrations import Calibrations, own_copies
+from robot_rl.run.directory.fleet_robot import FACT, check_learns
 from robot_rl.run.directory.metrics import OF_EPISODES, MetricsWriter
 from robot_rl.run.directory.run_directory import RunDirectory
 from robot_rl.run.lineage.initial_parts import InitialParts
 from robot_rl.run.make_reward import RewardSetup
-from robot_rl.run.resume import check_crops, check_goes_on_here, check_learns, checkpoint_to_resume
+from robot_rl.run.resume import check_crops, check_goes_on_here, checkpoint_to_resume
 
 logger = logging.getLogger(__name__)
 
@@ -168,7 +169,7 @@ def open_training_files(
         RunDirectoryError: if there is no run to resume, or another process has it.
     """
     if resume:
-        if "fleet_robot" not in deployment.facts:
+        if FACT not in deployment.facts:
             check_learns(path)
         check_goes_on_here(path, config, deployment)
     else:

@@ -11,7 +11,7 @@ from robot_rl.advisor.traces import read_traces
 from robot_rl.cli.main import main
 from robot_rl.data.store.store import EpisodeStore
 from robot_rl.env.registry import make_environment
-from robot_rl.errors import CheckpointError
+from robot_rl.errors import RunDirectoryError
 from robot_rl.learn.checkpoint import load_checkpoint
 from robot_rl.learn.local_learner import LocalLearner
 from robot_rl.learn.perception import make_perception
@@ -72,7 +72,7 @@ def test_the_run_of_a_robot_of_a_fleet_is_refused_with_where_its_learner_is(tmp_
     facts = json.loads((run / "provenance.json").read_text())
     (run / "provenance.json").write_text(json.dumps({**facts, "fleet_robot": "arm1"}))
     with pytest.raises(
-        CheckpointError, match=r"run is what arm1, a robot of a fleet, recorded; .*`learner`: name that"
+        RunDirectoryError, match=r"run is what arm1, a robot of a fleet, recorded; .*`learner`: name that"
     ):
         read_traces(run, tmp_path / "store")
     for flags in (["--resume", "--out", str(run)], ["--fork", str(run)], ["reach", "--init-from", str(run)]):

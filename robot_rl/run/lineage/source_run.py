@@ -15,8 +15,8 @@ from robot_rl.data.store.layout import STORE_HEAD
 from robot_rl.data.store.store import EpisodeStore
 from robot_rl.errors import CheckpointError
 from robot_rl.learn.checkpoint import describe_checkpoint, previous_path, read_checkpoint
+from robot_rl.run.directory.fleet_robot import check_learns
 from robot_rl.run.directory.run_directory import RunDirectory
-from robot_rl.run.resume import check_learns
 from robot_rl.system.model_files import TRAINING
 
 
@@ -47,8 +47,8 @@ class SourceRun:
             at: Env steps of the checkpoint; None takes the newest.
 
         Raises:
-            RunDirectoryError: if there is no run.
-            CheckpointError: if there is no such checkpoint, it cannot be read, or a robot of a fleet played that run.
+            RunDirectoryError: if there is no run, or a robot of a fleet played it.
+            CheckpointError: if there is no such checkpoint, or it cannot be read.
         """
         config = RunDirectory.read_config(path)
         check_learns(path)
