@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import gymnasium
 import numpy as np
 
 from robot_rl.errors import SpecError
+
+if TYPE_CHECKING:
+    import gymnasium  # takes a tenth of the start of a node, which makes no spaces
 
 
 @dataclass(frozen=True)
@@ -74,6 +76,8 @@ class ArraySpec:
 
     def to_space(self) -> gymnasium.spaces.Box:
         """Return the gymnasium space of this spec."""
+        import gymnasium
+
         return gymnasium.spaces.Box(self.low, self.high, self.shape, np.dtype(self.dtype).type)
 
 
@@ -95,4 +99,6 @@ def validate_dict(specs: DictSpec, values: Mapping[str, object], what: str) -> d
 
 def to_space(specs: DictSpec) -> gymnasium.spaces.Dict:
     """Return the gymnasium space of a dict of specs, keys sorted."""
+    import gymnasium
+
     return gymnasium.spaces.Dict({key: specs[key].to_space() for key in sorted(specs)})

@@ -14,6 +14,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # here and in processes that tests start: more threads than cores wait
+os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")  # there are none, and each process would look for them
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # hundreds of processes would compile the same hundreds of modules anew
 
 import sim  # noqa: F401

@@ -8,6 +8,7 @@ rotation, the translation and the scale of the board are linear.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import cv2
 import numpy as np
@@ -72,7 +73,9 @@ def consensus(
     subsets = [(everybody, method) for method in METHODS]
     size = min(_SUBSET_SIZE, len(poses))
     subsets += [(rng.choice(len(poses), size, replace=False).tolist(), "Park") for _ in range(_SUBSETS)]
-    best: tuple[float, Guess, float] | None = None
+    seen = _Poses.of([T.inverse() for T in boards] if mounting == "eye_in_hand" else boards)
+    held = _Poses.of(poses)
+    best: tuple[float, Pose, Pose, float] | None = None
     for chosen, method in subsets:
         X = closed_form(method, mounting, [poses[i] for i in chosen], [boards[i] for i in chosen])
         if X is None:
@@ -81,11 +84,14 @@ def consensus(
         if answer is None:
             continue
         X, Y, scale = answer
-        guess = Guess(mounting, X, Y, tuple(scaled(T, scale) for T in boards))
-        cost = sum(_disagreement(guess, T, pose) for T, pose in zip(guess.boards, poses, strict=True))
+        before, after = (Y, X.inverse()) if mounting == "eye_in_hand" else (X, Y.inverse())
+        cost = _disagreement(before, seen, after, scale, held)
         if best is None or cost < best[0]:
-            best = cost, guess, scale
-    return None if best is None else (best[1], best[2])
+            best = cost, X, Y, scale
+    if best is None:
+        return None
+    _, X, Y, scale = best
+    return Guess(mounting, X, Y, tuple(scaled(T, scale) for T in boards)), scale
 
 
 def _fixed_to_moving(mounting: str, T_base_tcp: Pose) -> Pose:
@@ -113,8 +119,30 @@ def _complete(mounting: str, X: Pose, poses: Sequence[Pose], boards: Sequence[Po
     return X, Pose(unknown[4:], quat_from_matrix(R)), scale
 
 
-def _disagreement(guess: Guess, T_camera_board: Pose, T_base_tcp: Pose) -> float:
-    """Return Cauchy's robust cost of a view: it grows slowly, so that wrong views have little influence."""
-    error = (T_base_tcp.inverse() @ guess.predict_tcp(T_camera_board)).vector()
-    squares = (error[:3] @ error[:3]) / _POSITION_SCALE**2 + (error[3:] @ error[3:]) / _ROTATION_SCALE**2
-    return float(np.log1p(squares))
+class _Poses(NamedTuple):
+    """Positions [m], shape (n, 3), and rotation matrices, shape (n, 3, 3)."""
+
+    positions: np.ndarray
+    matrices: np.ndarray
+
+    @classmethod
+    def of(cls, poses: Sequence[Pose]) -> _Poses:
+        return cls(np.array([T.position for T in poses]), np.array([T.matrix for T in poses]))
+
+
+def _disagreement(before: Pose, seen: _Poses, after: Pose, scale: float, held: _Poses) -> float:
+    """Return Cauchy's robust cost of all views: it grows slowly, so that wrong views have little influence.
+
+    Args:
+        before: With `seen` and `after` it predicts the pose of the arm: `T_base_tcp = before @ seen @ after`.
+        seen: What each view says, for the stated size of the board.
+        after: See `before`.
+        scale: Ratio of the board's size to the stated one.
+        held: T_base_tcp of each view.
+    """
+    turned = seen.matrices @ after.matrix
+    positions = before.position + (scale * seen.positions + seen.matrices @ after.position) @ before.matrix.T
+    distances = np.linalg.norm(positions - held.positions, axis=1)
+    chords = np.linalg.norm(before.matrix @ turned - held.matrices, axis=(1, 2))
+    angles = 2.0 * np.arcsin(np.minimum(chords / np.sqrt(8.0), 1.0))
+    return float(np.log1p((distances / _POSITION_SCALE) ** 2 + (angles / _ROTATION_SCALE) ** 2).sum())

@@ -62,6 +62,15 @@ def list_keys(config_type: type = TrainConfig) -> list[KeyDescription]:
     return list(_walk(config_type, "", None, False))
 
 
+def key_names(config_type: type) -> list[str]:
+    """Return the names of the settings that `list_keys` describes, for a fraction of its time."""
+    names: list[str] = []
+    for name, annotation in annotations_of(config_type).items():
+        section = section_type(annotation)
+        names += [name] if section is None else [f"{name}.{key}" for key in key_names(section)]
+    return names
+
+
 def as_typed(value: Any) -> str:
     """Return a value as it is typed after `--set KEY=` or in a YAML file."""
     if isinstance(value, dict):  # a schedule, whose steps are numbers; JSON would make them strings

@@ -26,8 +26,8 @@ Fraction = Annotated[float, Field(ge=0, le=1)]
 AbsolutePath = Annotated[str, Field(min_length=1), AfterValidator(os.path.abspath)]
 """Path of a file, kept as an absolute one: a run finds it from wherever it is continued or evaluated."""
 
-STRICT = ConfigDict(extra="forbid", strict=True)
-"""How pydantic checks every component."""
+STRICT = ConfigDict(extra="forbid", strict=True, defer_build=True)
+"""How pydantic checks every component. What checks it is built when the first is made: a program makes few of them."""
 
 
 @dataclass(frozen=True)

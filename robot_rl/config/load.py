@@ -15,7 +15,7 @@ from typing import Any, Literal, NamedTuple, TypeVar, get_args, get_origin
 from pydantic import ValidationError
 
 from robot_rl.config.components import WORLD_SECTIONS, TrainConfig
-from robot_rl.config.describe import describe_type, list_keys
+from robot_rl.config.describe import describe_type, key_names
 from robot_rl.config.field_types import annotations_of, bare_type, section_type
 from robot_rl.config.resuming import as_without, renamed_setting, with_new_names
 from robot_rl.config.yaml_file import MAX_DEPTH, dump_yaml, parse_yaml, read_yaml
@@ -211,7 +211,7 @@ def _build(config_type: type[_T], tree: Any, prefix: str, problems: list[_Proble
 
 
 def _unknown_key(key: str, prefix: str, siblings: Mapping[str, Any], root: type) -> str:
-    by_name = {known.key.rpartition(".")[2]: known.key for known in reversed(list_keys(root))}
+    by_name = {known.rpartition(".")[2]: known for known in reversed(key_names(root))}
     here = {name: f"{prefix}{name}" for name in siblings}
     close = [by_name[key]] if key in by_name else []
     close += [here[name] for name in difflib.get_close_matches(key, here, n=1)]

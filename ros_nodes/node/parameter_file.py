@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from robot_rl.config.describe import list_keys
+from robot_rl.config.describe import key_names
 from robot_rl.config.nodes import NODE_CONFIGS, REPLACED_PARAMETERS
 from robot_rl.config.yaml_file import read_yaml
 from robot_rl.errors import ConfigError, UnknownNameError
@@ -78,7 +78,7 @@ def check_names(sections: Sequence[ParameterSection], own_name: str | None = Non
     Raises:
         ConfigError: with a line for each node or parameter that does not exist, and the valid names.
     """
-    parameters = {name: [key.key for key in list_keys(config)] for name, config in NODE_CONFIGS.items()}
+    parameters = {name: key_names(config) for name, config in NODE_CONFIGS.items()}
     everywhere = {key for keys in parameters.values() for key in keys}
     problems = []
     for section in sections:

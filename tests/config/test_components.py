@@ -15,7 +15,7 @@ from robot_rl.config import nodes
 from robot_rl.config.command_limits import CommandLimits
 from robot_rl.config.components import AlgorithmConfig, BaseConfig, IQLConfig, ReplayConfig, TrainConfig
 from robot_rl.config.consistency import check_consistent
-from robot_rl.config.describe import list_keys
+from robot_rl.config.describe import key_names, list_keys
 from robot_rl.config.environment import EnvironmentConfig
 from robot_rl.config.field_types import annotations_of, bare_type
 from robot_rl.config.labelling import LabelConfig
@@ -181,6 +181,11 @@ def test_a_node_accepts_each_choice_and_no_other(kind, name):
 def test_every_real_number_of_a_robot_has_its_unit(kind):
     without = [one.key for one in list_keys(kind) if "float" in one.type and "[" not in one.doc]
     assert without == []
+
+
+@pytest.mark.parametrize("kind", ALL, ids=identify)
+def test_the_names_of_settings_are_those_that_are_described(kind):
+    assert key_names(kind) == [one.key for one in list_keys(kind)]
 
 
 @pytest.mark.parametrize("kind", ALL, ids=identify)

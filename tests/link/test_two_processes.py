@@ -12,6 +12,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from running import robot_rl, start
 
 pytest.importorskip("sim.tasks.reach", reason="needs the simulated arm")
 
@@ -39,25 +40,32 @@ START = "import sys; from robot_rl.cli.main import main; sys.exit(main())"
 
 def command(path, steps, *more):
     settings = [word for setting in SETTINGS for word in ("--set", setting)]
-    size = ["--steps", str(steps), "--episodes", "2", "--out", str(path), "--json"]
-    return [sys.executable, "-c", START, "train", "reach", *settings, *size, *more]
+    return ["train", "reach", *settings, "--steps", str(steps), "--episodes", "2", "--out", str(path), "--json", *more]
 
 
 def train(path, steps, *more):
     """Runs to the end; the summary that it prints."""
-    done = subprocess.run(command(path, steps, *more), capture_output=True, text=True, timeout=200, check=False)
+    done = robot_rl(*command(path, steps, *more))
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)
 
 
 @contextlib.contextmanager
-def training(path):
-    """A long run in a session of its own, once it has learned for a while; its process and that of its learner."""
-    log = path.with_suffix(".log")
+def training(path, *, in_session=False):
+    """A long run, once it has learned for a while; its process and that of its learner.
+
+    Args:
+        path: The run.
+        in_session: Whether it is a fresh program in a session of its own, as one of a terminal.
+    """
+    log, words = path.with_suffix(".log"), command(path, 100_000)
     with log.open("w") as errors:
-        actor = subprocess.Popen(
-            command(path, 100_000), stdout=subprocess.DEVNULL, stderr=errors, text=True, start_new_session=True
-        )
+        streams = {"stdout": subprocess.DEVNULL, "stderr": errors}
+        if in_session:
+            program = [sys.executable, "-c", START, *words]
+            actor = subprocess.Popen(program, **streams, text=True, start_new_session=True)
+        else:
+            actor = start(*words, **streams)
     learner = None
     try:
         until(lambda: children(actor.pid) or actor.poll() is not None, 60)
@@ -169,7 +177,7 @@ def test_a_killed_actor_leaves_no_learner_and_no_lock_behind(tmp_path):
 
 
 def test_control_c_stops_both_and_saves(tmp_path):
-    with training(tmp_path / "run") as (actor, learner, log):
+    with training(tmp_path / "run", in_session=True) as (actor, learner, log):
         os.killpg(actor.pid, signal.SIGINT)
         os.kill(learner, signal.SIGINT)
         assert actor.wait(30) == 130, log.read_text()

@@ -37,6 +37,10 @@ def episode_files(run):
     return {path.name: path.read_bytes() for path in (run / "episodes" / "episodes").glob("*.zip")}
 
 
+def episode_count(run):
+    return len(list((run / "episodes" / "episodes").glob("*.zip")))
+
+
 def assert_same_result(run, other):
     assert same(learned(run), learned(other))
     summary, expected = (json.loads((path / "summary.json").read_text()) for path in (run, other))
@@ -53,13 +57,13 @@ def test_after_kill_9_no_finished_episode_is_lost_and_resume_lands_on_the_same_r
 
     def ahead_of_its_checkpoint():
         nonlocal looked_at
-        if not (run / "checkpoint.pt.previous").exists() or len(episode_files(run)) == looked_at:
+        if not (run / "checkpoint.pt.previous").exists() or episode_count(run) == looked_at:
             return False
         process.send_signal(signal.SIGSTOP)  # so that it is still so when it is killed
         state = load_checkpoint(run / "checkpoint.pt")
-        if state["env_steps"] > 0 and len(episode_files(run)) > state["stored"]:
+        if state["env_steps"] > 0 and episode_count(run) > state["stored"]:
             return True
-        looked_at = len(episode_files(run))
+        looked_at = episode_count(run)
         process.send_signal(signal.SIGCONT)
         return False
 
@@ -86,7 +90,7 @@ def test_after_kill_9_no_finished_episode_is_lost_and_resume_lands_on_the_same_r
 def test_ctrl_c_saves_says_how_to_resume_and_that_lands_on_the_same_result(moment, uninterrupted, tmp_path):
     run = tmp_path / "run with spaces"
     process = start(*TRAIN, "--out", run)
-    wait_for(lambda: len(episode_files(run)) >= (1 if moment == "demonstrating" else 4), process)
+    wait_for(lambda: episode_count(run) >= (1 if moment == "demonstrating" else 4), process)
     process.send_signal(signal.SIGINT)
     output, errors = process.communicate(timeout=60)
     assert (process.returncode, output) == (130, "")
@@ -170,14 +174,14 @@ def test_a_closed_terminal_stops_and_saves_and_the_run_goes_on(uninterrupted, tm
     shown = threading.Thread(target=read_all, args=(terminal,), daemon=True)
     shown.start()
     deadline = time.monotonic() + 120
-    while not (run / "checkpoint.pt").exists() or len(episode_files(run)) < 4:
+    while not (run / "checkpoint.pt").exists() or episode_count(run) < 4:
         assert process.poll() is None and time.monotonic() < deadline
         time.sleep(0.01)
     os.kill(process.pid, signal.SIGHUP)  # as the kernel does for the session of a terminal that is closed
     os.close(terminal)
     assert process.wait(60) == 130
     state = load_checkpoint(run / "checkpoint.pt")
-    assert state["stored"] == len(episode_files(run)), "all that was played is in the checkpoint"
+    assert state["stored"] == episode_count(run), "all that was played is in the checkpoint"
     assert robot_rl("train", "--resume", "--out", run).returncode == 0
     assert_same_result(run, uninterrupted)
 

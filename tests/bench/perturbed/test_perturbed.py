@@ -6,13 +6,12 @@ import os
 import shutil
 import signal
 import subprocess
-import sys
 import time
 
 import pytest
 import torch
 import yaml
-from running import SMALL, robot_rl
+from running import SMALL, robot_rl, start
 
 from robot_rl.bench.jobs import FailedJob, play
 from robot_rl.bench.perturbed.axes import AXES, chosen_axes
@@ -151,9 +150,8 @@ def test_the_report_has_a_table_per_axis_with_intervals_and_the_own_world_in_its
 def test_a_killed_grid_is_gone_on_with_and_gives_what_eval_gives(tmp_path):
     run, out = tmp_path / "run", tmp_path / "out"
     assert robot_rl("train", "reach", "--out", run, *SMALL).returncode == 0
-    call = [sys.executable, "-m", "robot_rl", "bench", "perturbed", str(run), "--out", str(out), "--episodes", "2"]
-    call += ["--axes", "wrench_bias", "tilt", "--json"]
-    first = subprocess.Popen(call, stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
+    call = ("bench", "perturbed", run, "--out", out, "--episodes", "2", "--axes", "wrench_bias", "tilt", "--json")
+    first = start(*call, stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
     waiting = time.monotonic() + 120
     while not list(out.glob("run/*.json")) and time.monotonic() < waiting:
         time.sleep(0.1)
@@ -161,7 +159,7 @@ def test_a_killed_grid_is_gone_on_with_and_gives_what_eval_gives(tmp_path):
     first.wait()
     (kept, *_) = out.glob("run/*.json")
     before = kept.stat().st_mtime_ns
-    done = subprocess.run(call, capture_output=True, text=True, timeout=280)
+    done = robot_rl(*call)
     assert done.returncode == 0, done.stderr
     answer = json.loads(done.stdout)
     assert (answer["evaluations"], answer["wanted"], list(answer["missing"])) == (4, 4, ["tilt"])

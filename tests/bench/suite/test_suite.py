@@ -4,12 +4,12 @@ import json
 import os
 import signal
 import subprocess
-import sys
 import time
 
 import numpy as np
 import pytest
 import yaml
+from running import robot_rl, start
 
 from robot_rl.bench.jobs import play, play_shown
 from robot_rl.bench.suite.definition import Suite, read_suite
@@ -138,32 +138,32 @@ def test_a_directory_of_other_settings_is_refused_before_anything_starts(tmp_pat
 def suite_command(tmp_path, *more):
     file = tmp_path / "small.yaml"
     file.write_text(yaml.safe_dump(SMALL))
-    command = [sys.executable, "-m", "robot_rl", "bench", "suite", "--suite", str(file), "--out", str(tmp_path / "out")]
+    command = ["bench", "suite", "--suite", file, "--out", tmp_path / "out"]
     return [*command, "--seeds", "0", "1", "--jobs", "2", "--json", *more]
 
 
 @pytest.mark.slow
 def test_a_killed_suite_is_gone_on_with_and_what_fails_is_named(tmp_path):
-    first = subprocess.Popen(suite_command(tmp_path), stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
+    first = start(*suite_command(tmp_path), stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
     waiting = time.monotonic() + 90
     while not list(tmp_path.glob("out/*/seed-*/episodes/episodes/*")) and time.monotonic() < waiting:
         time.sleep(0.1)
     first.send_signal(signal.SIGKILL)
     first.wait()
     time.sleep(1.0)  # the runs end with their parent
-    done = subprocess.run(suite_command(tmp_path), capture_output=True, text=True, timeout=300)
+    done = robot_rl(*suite_command(tmp_path))
     assert done.returncode == 0, done.stderr
     answer = json.loads(done.stdout)
     assert (answer["runs"], answer["wanted"], answer["failed"]) == (2, 2, [])
     assert len(answer["tasks"]["gym:Pendulum-v1"]["scores"]) == 2
     assert (tmp_path / "out" / "suite.png").stat().st_size > 1000
-    again = subprocess.run(suite_command(tmp_path, "--report"), capture_output=True, text=True, timeout=60)
+    again = robot_rl(*suite_command(tmp_path, "--report"))
     assert json.loads(again.stdout)["iqm"] == answer["iqm"]
 
     spoilt = tmp_path / "out" / "gym_Pendulum-v1" / "seed-1"
     (spoilt / "summary.json").unlink()
     (spoilt / "checkpoint.pt").write_bytes(b"no checkpoint")
-    failed = subprocess.run(suite_command(tmp_path), capture_output=True, text=True, timeout=300)
+    failed = robot_rl(*suite_command(tmp_path))
     assert failed.returncode == 1
     (reason,) = json.loads(failed.stdout)["failed"]
     assert reason.startswith("gym:Pendulum-v1, seed 1: ended with exit code 1: robot-rl: ")

@@ -1,5 +1,7 @@
 """Scores by real CLIP and SigLIP checkpoints, tiny and random, loaded from a folder as a user's are."""
 
+from importlib.util import find_spec
+
 import numpy as np
 import pytest
 import torch
@@ -20,7 +22,9 @@ from robot_rl.reward.query import Clip, Query, QueryKind
 from robot_rl.reward.vlm.clip_backend import ClipBackend
 from robot_rl.reward.vlm.make_backend import make_backend
 
-pytest.importorskip("transformers", reason="needs transformers: pip install 'robot_rl[vlm]'")
+pytestmark = pytest.mark.skipif(
+    find_spec("transformers") is None, reason="needs transformers: pip install 'robot_rl[vlm]'"
+)
 
 
 @pytest.fixture(scope="module", params=["clip", "siglip"])

@@ -1,6 +1,7 @@
 """A real Qwen3-VL checkpoint, tiny and random, loaded from a folder as a user's is."""
 
 import math
+from importlib.util import find_spec
 
 import numpy as np
 import pytest
@@ -16,7 +17,9 @@ from robot_rl.reward.vlm.chat_model import Turn
 from robot_rl.reward.vlm.make_backend import make_backend
 from robot_rl.reward.vlm.qwen_local import ANSWER, LocalChat
 
-pytest.importorskip("transformers", reason="needs transformers: pip install 'robot_rl[vlm]'")
+pytestmark = pytest.mark.skipif(
+    find_spec("transformers") is None, reason="needs transformers: pip install 'robot_rl[vlm]'"
+)
 
 
 @pytest.fixture(scope="module")

@@ -41,6 +41,7 @@ import robot_rl.cli.main  # noqa: E402
 MODULES = (
     *("robot_rl.cell.robot_place", "robot_rl.run.train", "robot_rl.run.conclude", "robot_rl.run.evaluate_run"),
     *("robot_rl.doctor.command", "robot_rl.commission.session", "robot_rl.viz.learning_curve", "robot_rl.viz.film"),
+    *("robot_rl.learn.algorithms.sac", "robot_rl.hil.local_operator", "robot_rl.unattended.training"),
     *("torch.utils.tensorboard", "scipy.linalg", "scipy.spatial.transform"),
 )
 """What is imported, beside the command line. Not MuJoCo, which opens the graphics card where it is imported."""
@@ -141,6 +142,7 @@ def _command(arguments, environment, cwd, streams, others):
 def main(control):
     for module in MODULES:
         importlib.import_module(module)
+    robot_rl.cli.main.command_line()  # which imports the commands of other packages
     gc.collect()
     gc.freeze()  # a collection that looks at all of it would hold up the threads of a command that control an arm
     woken, wake = os.pipe()

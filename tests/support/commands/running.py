@@ -102,9 +102,9 @@ def _preloaded() -> Preloaded:
     return Preloaded(environment())
 
 
-def start(*arguments: object) -> subprocess.Popen[str]:
+def start(*arguments: object, **streams: IO[str] | int) -> subprocess.Popen[str]:
     """Starts a command, forked as well; its standard error can be read line by line, and Ctrl-C reaches it."""
-    streams = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    streams = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True} | streams
     return PreloadedCommand(_preloaded(), list(map(str, arguments)), **streams, env=environment())
 
 
