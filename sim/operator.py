@@ -186,7 +186,8 @@ class ScriptedOperator(ABC):
         if not (called or (not self._intervention.call.only and self._is_concerned(state))):
             return False
         profile = self._profile
-        shortest, longest = (max(1, round(steps * profile.length)) for steps in self.habit.burst)
+        most = self._spec.max_steps
+        shortest, longest = (min(max(1, round(steps * profile.length)), most) for steps in self.habit.burst)
         self._burst = int(self._rng.integers(shortest, longest + 1))
         self._reaction = round(profile.reaction_s / self._spec.control_period)
         self._sample_perception_error()

@@ -280,7 +280,7 @@ def _gym(name: str, options: dict[str, Any], frames: bool) -> _Made:
     if identity not in gymnasium.registry:
         known = sorted(gymnasium.registry)
         near = difflib.get_close_matches(identity, known, n=NEAR_NAMES)
-        raise GuestError(f"gymnasium knows no {identity!r}", near)
+        raise GuestError(f"gymnasium knows no {identity!r}" if identity else "no environment is named", near)
     if frames:
         options.setdefault("render_mode", "rgb_array")
     return gymnasium.make(identity, disable_env_checker=True, **options), None

@@ -122,6 +122,11 @@ class GymnasiumEnvironment:
         max_steps = config.max_steps or facts["steps"]
         if not max_steps:
             raise ConfigError(f"{name} declares no step limit: its episodes might never end; set environment.max_steps")
+        if config.action_repeat > 1 and max_steps == 1:
+            raise ConfigError(
+                f"environment.action_repeat={config.action_repeat}: an episode of {name} would be one step; valid: a "
+                "small part of its step limit"
+            )
         self._sparse = config.reward == "success"
         if (self._sparse or config.success) and not facts["success"]:
             known = f"its entries are {', '.join(facts['info']) or 'none'}"

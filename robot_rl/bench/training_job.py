@@ -43,6 +43,15 @@ class TrainingJob:
             raise ConfigError(
                 f"{self.path} was made with other settings than this {self.part_of}'s; choose another --out"
             )
+        if made.env_steps > self.config.env_steps:
+            raise ConfigError(
+                f"{self.path} was made with {made.env_steps} env steps, this {self.part_of} has "
+                f"{self.config.env_steps}; choose another --out"
+            )
+        if (self.path / SUMMARY).exists() and made.evaluation != self.config.evaluation:
+            raise ConfigError(
+                f"{self.path} was evaluated otherwise than this {self.part_of} asks for; choose another --out"
+            )
 
     def command(self) -> list[str]:
         """Return the command that starts or resumes it."""

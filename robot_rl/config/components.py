@@ -188,7 +188,10 @@ class ReplayConfig(Section):
     run. `dynamics_gap`: each the less, the less likely its outcome is on this robot (H2O, Niu 2022); needs `sac`."""
     simulated_penalty: NonNegativeReal = 0.01
     """With `dynamics_gap`: how strongly values are held down where the gap is large, in ranges of returns."""
-    history: Annotated[tuple[NonNegative, ...], WithGuest((0,)), WithNoise(tuple(range(8)))] = (0, 1)
+    history: Annotated[tuple[NonNegative, ...], Field(min_length=1), WithGuest((0,)), WithNoise(tuple(range(8)))] = (
+        0,
+        1,
+    )
     """Ages [steps] of the observations stacked for the networks; before the first one, the first is repeated."""
 
 
@@ -277,7 +280,7 @@ class TrainConfig:
     """Name of the task, or of an environment of others, e.g. `gym:Pendulum-v1`; `robot-rl tasks` lists them."""
     observations: Literal["state", "pixels"] = "state"
     """`state`: proprioception and the task's estimate of where things are. `pixels`: proprioception and cameras."""
-    seed: Annotated[NonNegative, FORKABLE] = 0
+    seed: Annotated[NonNegative, Field(lt=2**64), FORKABLE] = 0
     """Everything random follows from it."""
     device: Literal["cpu", "cuda"] = "cpu"
     """Where the learner computes, and a frozen encoder on each machine that has one."""

@@ -23,6 +23,8 @@ from robot_rl.errors import ConfigError
 from robot_rl.system.atomic_file import write_atomically
 
 _T = TypeVar("_T")
+ALIASES = {"steps": "env_steps", "obs": "observations"}
+"""Flags of `robot-rl train` that stand for settings of other names."""
 
 _MAX_SHOWN = 200
 """Characters of a refused value that a message shows."""
@@ -211,9 +213,13 @@ def _build(config_type: type[_T], tree: Any, prefix: str, problems: list[_Proble
 
 
 def _unknown_key(key: str, prefix: str, siblings: Mapping[str, Any], root: type) -> str:
+    if not prefix and "." in key and key in key_names(root):
+        nested = "".join(f"{name}: {{" for name in key.split(".")[:-1])
+        return f"in a file sections are nested: {nested}{key.rpartition('.')[2]}: ...{'}' * key.count('.')}"
     by_name = {known.rpartition(".")[2]: known for known in reversed(key_names(root))}
     here = {name: f"{prefix}{name}" for name in siblings}
-    close = [by_name[key]] if key in by_name else []
+    close = [ALIASES[key]] if not prefix and ALIASES.get(key) in siblings else []
+    close += [by_name[key]] if key in by_name else []
     close += [here[name] for name in difflib.get_close_matches(key, here, n=1)]
     close += [by_name[name] for name in difflib.get_close_matches(key, by_name, n=1, cutoff=0.8)]
     hint = f"; did you mean {close[0]!r}?" if close else ";"
@@ -286,7 +292,9 @@ def _read_override(override: str) -> dict[str, Any]:
         raise ConfigError(f"override {override!r}: expected key=value, e.g. sac.discount=0.98")
     if len(names) > MAX_DEPTH:
         raise ConfigError(f"override {_shown(override)}: the key is nested deeper than {MAX_DEPTH} levels")
-    tree: Any = parse_yaml(text, f"override {_shown(override)}")
+    tree: Any = (
+        text.strip() if names == ["task"] else parse_yaml(text, f"override {_shown(override)}")
+    )  # `gym:` is no map
     for name in reversed(names):
         tree = {name: tree}
     return dict(tree)

@@ -94,9 +94,10 @@ def evaluate_run(
             cameras = cameras or all_cameras(spec)
             check_cameras(cameras, spec)
         if decisions and config.has_base:
-            raise ConfigError(
-                "--decisions of a run with a base: its corrections are decided in every step; leave it out"
+            decided = (
+                "its noise is drawn for a whole chunk" if config.steers else "its corrections are decided in every step"
             )
+            raise ConfigError(f"--decisions of a run with a base: {decided}; leave it out")
         every = {rate: steps_between(rate, spec.control_period) for rate in decisions}
         of_run = stack.enter_context(open_base(config, env, path))
         check_base(of_run, checkpoint)

@@ -15,7 +15,7 @@ from robot_rl.config.components import TrainConfig
 from robot_rl.config.load import config_to_dict, dump_config, flat_settings
 from robot_rl.config.resuming import resumable_changes
 from robot_rl.data.schema import BASE_ACTION, Episode
-from robot_rl.data.store.layout import EPISODES, SUFFIX
+from robot_rl.data.store.layout import count_stored
 from robot_rl.data.store.store import EpisodeStore
 from robot_rl.errors import ArmStoppedError, CheckpointError, CommandLateError, ConfigError, InterruptedRunError
 from robot_rl.learn.checkpoint import load_checkpoint, save_checkpoint
@@ -136,8 +136,7 @@ def checkpoint_to_resume(run: RunDirectory, config: TrainConfig) -> dict[str, An
             f"the run has taken {checkpoint['env_steps']} env steps already, more than the {config.env_steps} requested"
         )
     if checkpoint:  # counted here, as the files that a training opens are changed by that
-        recorded = run.episodes_path / EPISODES
-        _check_stored(run.episodes_path, sum(1 for _ in recorded.glob(f"*{SUFFIX}")), int(checkpoint["stored"]))
+        _check_stored(run.episodes_path, count_stored(run.episodes_path), int(checkpoint["stored"]))
     return checkpoint
 
 

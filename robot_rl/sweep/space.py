@@ -136,6 +136,8 @@ def _axis(where: str, key: str, value: Any) -> Range | ValueList:
         raise ConfigError(f"{where}: {key}: a logarithmic range needs low above 0, got {low}")
     if step is not None and (log or step <= 0):
         raise ConfigError(f"{where}: {key}: step must be above 0 and goes without log, got {value!r}")
+    if step is not None and step > high - low:
+        raise ConfigError(f"{where}: {key}: a step above the whole range leaves one value, got {value!r}")
     return Range(low, high, log, step)
 
 

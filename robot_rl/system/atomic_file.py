@@ -28,6 +28,20 @@ def write_synced(path: Path, chunks: Iterable[bytes | memoryview]) -> None:
         os.fsync(file.fileno())
 
 
+def prepare_file(path: Path) -> None:
+    """Make the directory of a file that will be written when much work has been done, and see whether it can be.
+
+    Raises:
+        RunDirectoryError: if it cannot.
+    """
+    with writing(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if path.is_dir():
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
+        if not os.access(path if path.exists() else path.parent, os.W_OK):
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
+
+
 def sync_directory(path: Path) -> None:
     """Wait until the names made, moved or removed in a directory are on the disk."""
     descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
@@ -86,6 +100,7 @@ _CURES = {
     errno.EPERM: "not allowed; choose a directory that you may write to",
     errno.EEXIST: "a file is in the way; choose another directory",
     errno.ENOTDIR: "a file is in the way; choose another directory",
+    errno.EISDIR: "a directory is in the way; choose another name",
     errno.EROFS: "the file system is read-only; choose a directory that you may write to",
 }
 

@@ -57,6 +57,7 @@ def test_lengths_patience_and_attention_are_as_set(reach):
     assert all(played[0] == (False, habit.stall_steps // 2) for played in short)
     lengths = [steps for played in short for by, steps in played[:-1] if by]
     assert set(lengths) <= set(range(round(habit.burst[0] * 0.2), round(habit.burst[1] * 0.2) + 1))
+    assert helped(env, operator, range(1), length=1e300, readiness=2.0), "a whole episode is the longest"
     watched = [len(played) > 1 for played in helped(env, operator, range(40), attention=0.3, readiness=2.0)]
     assert 0.1 < np.mean(watched) < 0.5
     assert not any(len(played) > 1 for played in helped(env, operator, range(5), attention=0.0))

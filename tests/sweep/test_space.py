@@ -50,6 +50,7 @@ def test_a_space_gives_configurations(tmp_path):
         ("space: {sac.learning_rate: {low: a, high: 1}}", "must be numbers"),
         ("space: {sac.learning_rate: {low: 0.1, high: 1, steps: 3}}", "expected a list of values, or low and high"),
         ("space: {sac.learning_rate: {low: 0.1, high: 1, log: true, step: 0.1}}", "goes without log"),
+        ("space: {sac.discount: {low: 0.25, high: 0.75, step: 5}}", "a step above the whole range leaves one value"),
         ("space: {sac.learning_rat: {low: 0.1, high: 1}}", "sac.learning_rat.*unknown key"),
         ("space: {update_to_data: {low: 0, high: 4}}", "update_to_data"),
         ("space: {algorithm.name: [sac, bc]}\nsettings: {nothing: 1}", "nothing"),

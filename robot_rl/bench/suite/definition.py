@@ -95,7 +95,10 @@ def _checked(name: str, tree: Any, where: str) -> Suite:
         notes=tuple(lists["notes"]),
         settings=settings,
     )
-    suite.config(suite.tasks[0], 0)  # raises now if a setting is wrong, and not in each run
+    try:  # now, and not in each run
+        suite.config(suite.tasks[0], 0)
+    except ConfigError as error:
+        raise ConfigError(f"suite {where}: settings: {error}") from error
     return suite
 
 

@@ -18,6 +18,7 @@ from robot_rl.cli.parts.command import (
 )
 from robot_rl.cli.parts.operator_flags import add_operator_flags, add_robot_flag, operator_options
 from robot_rl.env.registry import check_task
+from robot_rl.errors import InterruptedRunError
 
 
 def add_demo_command(commands: Any, make: MakeParser) -> None:
@@ -46,6 +47,9 @@ def add_demo_command(commands: Any, make: MakeParser) -> None:
     add_set_flag(demo)
     add_calibration_flag(demo)
     demo.add_argument("--out", type=Path, required=True, metavar="DIR", help="directory of the new episode store")
+    demo.add_argument(
+        "--resume", action="store_true", help="go on with the store in --out; with a person it is gone on with anyway"
+    )
     add_robot_flag(demo)
     add_operator_flags(demo)
 
@@ -60,6 +64,7 @@ def _demo(arguments: argparse.Namespace) -> Reply:
         robot = read_robot_file(arguments.robot.expanduser(), arguments.task)
     operator = operator_options(arguments)
     from robot_rl.config.load import load_config
+    from robot_rl.data.store.layout import count_stored
     from robot_rl.run.deployment import Deployment, workcell_options
     from robot_rl.run.directory.calibrations import Calibrations, read_record
     from robot_rl.run.make_reward import RewardSetup
@@ -89,7 +94,13 @@ def _demo(arguments: argparse.Namespace) -> Reply:
         reward.check_people(present=False)
         place = place or Deployment()
         judged = replace(place, workcell=reward.judging(place.workcell))
-        answer = demonstrate(arguments.task, arguments.out, deployment=judged, **shared)
+        try:
+            answer = demonstrate(arguments.task, arguments.out, deployment=judged, resume=arguments.resume, **shared)
+        except KeyboardInterrupt as error:
+            raise InterruptedRunError(
+                f"stopped after {count_stored(arguments.out)} of {arguments.episodes} demonstrations, which are kept; "
+                "the same command with --resume records the others"
+            ) from error
     else:
         from robot_rl.hil.demo_session import record_human_demonstrations
         from robot_rl.hil.operator_setup import viewed_workcell

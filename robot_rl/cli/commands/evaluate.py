@@ -61,11 +61,15 @@ def _evaluate(arguments: argparse.Namespace) -> Reply:
         arguments.parser.error("--console and --teleop need --robot FILE, as a simulation judges by itself")
     one_thread()
     from robot_rl.config.load import in_other_world
+    from robot_rl.errors import RunDirectoryError
     from robot_rl.run.directory.run_directory import RunDirectory
     from robot_rl.run.evaluate_run import evaluate_run
-    from robot_rl.system.atomic_file import to_json, write_atomically
+    from robot_rl.system.atomic_file import prepare_file, to_json, write_atomically
 
     trained = RunDirectory.read_config(arguments.run)
+    for file in (arguments.out, arguments.video):
+        if file is not None:
+            prepare_file(file)
     deployment = None
     if arguments.robot is None and arguments.task is None:
         check_robot_named(arguments.run)
@@ -90,11 +94,14 @@ def _evaluate(arguments: argparse.Namespace) -> Reply:
         record=arguments.record,
         decisions=tuple(dict.fromkeys(arguments.decisions)),
     )
+    whole = arguments.video is None or answer["video"] is not None  # else evaluate_run has logged why
     if arguments.out is not None:
-        arguments.out.parent.mkdir(parents=True, exist_ok=True)
-        write_atomically(arguments.out, to_json({**answer, "run": str(arguments.run)}, indent=2) + "\n")
-    filmed = arguments.video is None or answer["video"] is not None  # else evaluate_run has logged why
-    code = exit_code(answer["success_rate"], arguments.min_success) if filmed else 1
+        try:
+            write_atomically(arguments.out, to_json({**answer, "run": str(arguments.run)}, indent=2) + "\n")
+        except RunDirectoryError as error:  # the answer is worth more than the file
+            print(f"robot-rl: {error}", file=sys.stderr)
+            whole = False
+    code = exit_code(answer["success_rate"], arguments.min_success) if whole else 1
     return Reply(answer, summary_lines(answer), code)
 
 

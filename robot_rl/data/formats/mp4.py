@@ -71,4 +71,5 @@ class Mp4Writer:
             if not whole:
                 with contextlib.suppress(OSError):  # the error under way is the one to report
                     self._container.close()
-                self._path.unlink(missing_ok=True)
+                with contextlib.suppress(OSError):
+                    self._path.unlink()

@@ -34,6 +34,11 @@ def file_name(position: int) -> str:
     return f"{position:06d}{SUFFIX}"
 
 
+def count_stored(store: Path) -> int:
+    """Return the number of whole episodes in a store, which is not opened; 0 if there is none."""
+    return sum(1 for _ in (store / EPISODES).glob(f"*{SUFFIX}"))
+
+
 def position_of(name: str) -> int:
     """Return the position in the name of an episode's file.
 
