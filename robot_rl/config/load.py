@@ -292,9 +292,8 @@ def _read_override(override: str) -> dict[str, Any]:
         raise ConfigError(f"override {override!r}: expected key=value, e.g. sac.discount=0.98")
     if len(names) > MAX_DEPTH:
         raise ConfigError(f"override {_shown(override)}: the key is nested deeper than {MAX_DEPTH} levels")
-    tree: Any = (
-        text.strip() if names == ["task"] else parse_yaml(text, f"override {_shown(override)}")
-    )  # `gym:` is no map
+    family = names == ["task"] and text.rstrip().endswith(":")  # `gym:` is a name, and to YAML a mapping
+    tree: Any = text.strip() if family else parse_yaml(text, f"override {_shown(override)}")
     for name in reversed(names):
         tree = {name: tree}
     return dict(tree)
