@@ -190,8 +190,6 @@ def test_what_would_count_twice_or_lie_in_a_run_is_refused(tmp_path, capsys, fla
 
 
 def test_results_and_tuning_have_seeds_of_their_own(tmp_path):
-    refused = subprocess.run(
-        [*suite_command(tmp_path)[:-6], "--seeds", "100"], capture_output=True, text=True, timeout=60
-    )
+    refused = robot_rl(*suite_command(tmp_path)[:-6], "--seeds", "100")
     assert refused.returncode == 1
     assert "seeds [100] without --tuning" in refused.stderr
