@@ -78,8 +78,8 @@ def test_a_malformed_number_or_date_is_refused_in_one_line(text, tmp_path):
 @given(length=st.integers(250, 2000))
 def test_a_long_wrong_value_is_cut_in_the_message(length):
     with pytest.raises(ConfigError) as error:
-        load_config(None, [f"seed={'x' * length}"])
-    assert str(error.value).startswith("seed (command line): 'xxx")
+        load_config(None, [f"evaluation.seed={'x' * length}"])
+    assert str(error.value).startswith("evaluation.seed (command line): 'xxx")
     assert str(error.value).endswith("valid: int >= 0")
     assert len(str(error.value)) < 320
 

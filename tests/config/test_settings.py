@@ -69,7 +69,7 @@ def values_of(name, annotation):
     if get_origin(bare) is Literal:
         return st.sampled_from(get_args(bare))
     if get_origin(bare) is tuple:
-        return st.lists(values_of("", get_args(bare)[0]), max_size=4)
+        return st.lists(values_of("", get_args(bare)[0]), min_size=name == "history", max_size=4)
     (item,) = (one for one in get_args(bare) if one is not type(None))
     if pattern := pattern_of(annotation):
         return st.none() | st.from_regex(pattern, fullmatch=True).filter(lambda text: len(text) <= 20)

@@ -42,9 +42,15 @@ def until(happened, limit=10.0):
 def test_messages_arrive_whole_and_in_order_however_the_bytes_are_cut(ends):
     connection, theirs = ends
     stream = b"".join(framed(encode(progress(n))) for n in range(20))
-    for start in range(0, len(stream), 7):
-        theirs.sendall(stream[start : start + 7])
+
+    def send():
+        for start in range(0, len(stream), 7):
+            theirs.sendall(stream[start : start + 7])
+
+    sender = threading.Thread(target=send)  # so many pieces may fill the buffers of the socket
+    sender.start()
     assert [connection.receive().env_steps for _ in range(20)] == list(range(20))
+    sender.join()
 
 
 def test_a_message_larger_than_the_buffers_of_the_socket_crosses(ends):
