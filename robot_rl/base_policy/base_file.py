@@ -30,6 +30,8 @@ def save_base(path: Path, kind: str, base: BasePolicy, facts: Mapping[str, Any])
     """
     made_of = {"kind": kind, "name": base.name, "identity": base.identity}
     payload = {**made_of, "facts": dict(facts), "state": base.state_dict()}
+    with writing(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
     save_checkpoint(path, payload, kind=KIND, metadata=made_of)
 
 

@@ -20,6 +20,7 @@ from robot_rl.config.field_types import (
     FORKABLE,
     RESUMABLE,
     STRICT,
+    Ages,
     Fraction,
     NonNegative,
     NonNegativeReal,
@@ -188,10 +189,7 @@ class ReplayConfig(Section):
     run. `dynamics_gap`: each the less, the less likely its outcome is on this robot (H2O, Niu 2022); needs `sac`."""
     simulated_penalty: NonNegativeReal = 0.01
     """With `dynamics_gap`: how strongly values are held down where the gap is large, in ranges of returns."""
-    history: Annotated[tuple[NonNegative, ...], Field(min_length=1), WithGuest((0,)), WithNoise(tuple(range(8)))] = (
-        0,
-        1,
-    )
+    history: Annotated[Ages, WithGuest((0,)), WithNoise(tuple(range(8)))] = (0, 1)
     """Ages [steps] of the observations stacked for the networks; before the first one, the first is repeated."""
 
 

@@ -23,6 +23,8 @@ Real = Annotated[float, Field(allow_inf_nan=False)]
 PositiveReal = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 NonNegativeReal = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 Fraction = Annotated[float, Field(ge=0, le=1)]
+Ages = Annotated[tuple[NonNegative, ...], Field(min_length=1)]
+"""How many steps ago each of some observations was."""
 AbsolutePath = Annotated[str, Field(min_length=1), AfterValidator(os.path.abspath)]
 """Path of a file, kept as an absolute one: a run finds it from wherever it is continued or evaluated."""
 

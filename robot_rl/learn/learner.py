@@ -261,8 +261,8 @@ class Learner:
         if torch.stack(list(logs.values())).isfinite().all():
             return
         bad = sorted(name for name, value in logs.items() if not value.isfinite())
-        of_critics = any(name.startswith(("critic", "q_", "target", "td_", "gripper")) for name in bad)
-        cure = "or keep sac.clamp_targets on" if of_critics else "or what was raised of sac's temperature and imitation"
+        of_actor = set(bad) <= {"actor_loss", "actor_gradient", "entropy", "temperature"}
+        cure = "or what was raised of sac's temperature and imitation" if of_actor else "or keep sac.clamp_targets on"
         raise DivergedError(
             f"{', '.join(bad)} left the finite numbers after {self.updates} online and {self.offline_updates} offline "
             f"updates; lower sac.learning_rate, {cure}"

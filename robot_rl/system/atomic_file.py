@@ -28,18 +28,22 @@ def write_synced(path: Path, chunks: Iterable[bytes | memoryview]) -> None:
         os.fsync(file.fileno())
 
 
-def prepare_file(path: Path) -> None:
-    """Make the directory of a file that will be written when much work has been done, and see whether it can be.
+def check_can_be_written(path: Path) -> None:
+    """Check what will be written when much work has been done, with its directory; nothing is made.
 
     Raises:
-        RunDirectoryError: if it cannot.
+        RunDirectoryError: if something is in the way, or writing is not allowed there.
     """
+    folder = next(one for one in path.absolute().parents if one.exists())
+    wrong = {
+        errno.EISDIR: path.is_dir(),
+        errno.ENOTDIR: not folder.is_dir(),
+        errno.EACCES: not os.access(path if path.exists() else folder, os.W_OK),
+    }
     with writing(path):
-        path.parent.mkdir(parents=True, exist_ok=True)
-        if path.is_dir():
-            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
-        if not os.access(path if path.exists() else path.parent, os.W_OK):
-            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
+        for number, is_so in wrong.items():
+            if is_so:
+                raise OSError(number, os.strerror(number), str(path))
 
 
 def sync_directory(path: Path) -> None:

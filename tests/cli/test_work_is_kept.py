@@ -45,6 +45,8 @@ def test_eval_refuses_a_file_that_it_could_not_write_before_it_plays(run, tmp_pa
         assert why in printed.err
         assert "evaluate" not in printed.err, "nothing was played"
         assert printed.out == ""
+    assert main(["eval", str(run), "--record", str(run / "episodes"), flag, str(tmp_path / "new/x.mp4")]) == 1
+    assert not (tmp_path / "new").exists(), "a call that is refused leaves nothing"
 
 
 def test_base_train_makes_the_folder_of_its_file_and_refuses_what_is_none_before_it_trains(run, tmp_path, capsys):

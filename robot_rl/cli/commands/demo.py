@@ -18,7 +18,7 @@ from robot_rl.cli.parts.command import (
 )
 from robot_rl.cli.parts.operator_flags import add_operator_flags, add_robot_flag, operator_options
 from robot_rl.env.registry import check_task
-from robot_rl.errors import InterruptedRunError
+from robot_rl.errors import InterruptedRunError, RunDirectoryError
 
 
 def add_demo_command(commands: Any, make: MakeParser) -> None:
@@ -64,7 +64,7 @@ def _demo(arguments: argparse.Namespace) -> Reply:
         robot = read_robot_file(arguments.robot.expanduser(), arguments.task)
     operator = operator_options(arguments)
     from robot_rl.config.load import load_config
-    from robot_rl.data.store.layout import count_stored
+    from robot_rl.data.store.layout import STORE_HEAD, count_stored
     from robot_rl.run.deployment import Deployment, workcell_options
     from robot_rl.run.directory.calibrations import Calibrations, read_record
     from robot_rl.run.make_reward import RewardSetup
@@ -94,6 +94,11 @@ def _demo(arguments: argparse.Namespace) -> Reply:
         reward.check_people(present=False)
         place = place or Deployment()
         judged = replace(place, workcell=reward.judging(place.workcell))
+        if (arguments.out / STORE_HEAD).exists() and not arguments.resume:
+            raise RunDirectoryError(
+                f"{arguments.out}: already holds an episode store; add --resume to go on with it, or choose another "
+                "--out"
+            )
         try:
             answer = demonstrate(arguments.task, arguments.out, deployment=judged, resume=arguments.resume, **shared)
         except KeyboardInterrupt as error:

@@ -368,8 +368,7 @@ class ReplayBuffer(SampledMemory):
         if missing := {*self._columns, "episode_rows", "open"} - state.keys():
             raise DataError(f"replay state lacks {sorted(missing)}")
         rows = int(sum(state["episode_rows"]))
-        if not self._forgets:
-            self._make_room(rows)
+        self._make_room(rows)
         if rows > self.capacity:
             raise DataError(f"replay state has {rows} rows, this ring {self.capacity}; raise the capacity")
         for name, column in self._columns.items():
@@ -395,8 +394,7 @@ class ReplayBuffer(SampledMemory):
 
     def _add_row(self, percept: Percept, index: int, episode_rows: int) -> None:
         """Write the newest row, evicting whole episodes older than the current one, of `episode_rows` rows so far."""
-        if not self._forgets:
-            self._make_room(self._rows + 1)
+        self._make_room(self._rows + 1)
         if episode_rows + 1 > self.capacity:
             raise DataError(f"the current episode: {self._too_long(episode_rows + 1)}")
         if self._rows == self.capacity:
@@ -417,8 +415,8 @@ class ReplayBuffer(SampledMemory):
         self._rows += 1
 
     def _make_room(self, rows: int) -> None:
-        """Become as large as so many rows need. Nothing was forgotten, so the first row is in slot 0."""
-        if rows <= self.capacity:
+        """Become as large as so many rows need, if nothing is forgotten: then the first row is in slot 0."""
+        if self._forgets or rows <= self.capacity:
             return
         self.capacity = max(rows, 2 * self.capacity)
         self._columns = {name: longer(column, self.capacity) for name, column in self._columns.items()}

@@ -442,8 +442,6 @@ def _check_unused(path: Path) -> None:
     """Refuse a directory that holds anything but the beginnings of a store."""
     names = {entry.name for entry in path.iterdir()}
     if STORE_HEAD in names:
-        raise RunDirectoryError(
-            f"{path}: already holds an episode store; choose another path, or let `demo --resume` go on"
-        )
+        raise RunDirectoryError(f"{path}: already holds an episode store; choose another path")
     if foreign := sorted(names - {LOCK, EPISODES, PARTIAL, f".{STORE_HEAD}.tmp"}):
         raise RunDirectoryError(f"{path}: not empty: {foreign[:5]}; choose another path")

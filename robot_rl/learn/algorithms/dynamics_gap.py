@@ -7,16 +7,12 @@ because the policies do, it is 1 (DARC, Eysenbach 2021). From pixels they judge 
 
 from __future__ import annotations
 
-import copy
-from collections.abc import Mapping
-from typing import Any
-
 import torch
 from torch import Tensor
 from torch.nn.functional import softplus
 
-from robot_rl.learn.algorithms.adam import Adam
 from robot_rl.learn.algorithms.batch import Batch
+from robot_rl.learn.algorithms.trained_modules import TrainedModules
 from robot_rl.learn.networks.networks import StackedMLP
 
 NOISE = 0.1
@@ -29,7 +25,7 @@ HIDDEN = (64, 64)
 LEARNING_RATE = 3e-4
 
 
-class DynamicsGap:
+class DynamicsGap(TrainedModules):
     """The discriminators, the weights of simulated steps, and what holds their values down.
 
     Args:
@@ -44,8 +40,7 @@ class DynamicsGap:
         self._seen = state_size + action_size
         self._before = StackedMLP(1, self._seen, HIDDEN, 1, generator)
         self._whole = StackedMLP(1, self._seen + state_size, HIDDEN, 1, generator)
-        self._modules = {"before": self._before, "whole": self._whole}
-        self._optimizer = Adam([*self._before.parameters(), *self._whole.parameters()], LEARNING_RATE)
+        super().__init__({"before": self._before, "whole": self._whole}, LEARNING_RATE)
 
     def learn(self, batch: Batch) -> tuple[Tensor, dict[str, Tensor]]:
         """Make one step of the discriminators on a minibatch; return the log of the ratio of dynamics, and figures.
@@ -87,17 +82,6 @@ class DynamicsGap:
         low = (values * real).sum(-1) / real.sum().clamp_min(1)
         both = (simulated.sum() > 0) & (real.sum() > 0)
         return self._penalty * torch.where(both, high - low, 0.0).sum()
-
-    def state_dict(self) -> dict[str, Any]:
-        """Return a copy of all that the next step depends on."""
-        modules = {name: module.state_dict() for name, module in self._modules.items()}
-        return copy.deepcopy({"modules": modules, "optimizer": self._optimizer.state_dict()})
-
-    def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Continue from what `state_dict` returned; raises as `torch.nn.Module.load_state_dict`."""
-        for name, module in self._modules.items():
-            module.load_state_dict(state["modules"][name])
-        self._optimizer.load_state_dict(state["optimizer"])
 
     def _inputs(self, batch: Batch) -> Tensor:
         """Return s, a and s' - s, each element standardised over the minibatch."""

@@ -176,8 +176,13 @@ def imitation_loss(
         weight: w of each row, shape (B,); None: 1.
     """
     away = (actions - demonstrated).square().view(len(actions), length, -1).sum(-1)
-    shown = torch.arange(length, device=counts.device) < counts.unsqueeze(-1)
+    shown = shown_steps(counts, length)
     return mean_over(_weighted((away * shown).sum(-1), weight), (counts > 0).float(), ranks)
+
+
+def shown_steps(counts: Tensor, length: int) -> Tensor:
+    """Return which of the h steps of each row are its first `counts` ones, shape (B, h), bool."""
+    return torch.arange(length, device=counts.device) < counts.unsqueeze(-1)
 
 
 def correction_penalty(correction: Tensor, weight: float | Tensor) -> Tensor:

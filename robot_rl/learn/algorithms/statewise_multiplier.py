@@ -8,16 +8,13 @@ is sure is followed, and one whose actions contradict each other leaves the choi
 
 from __future__ import annotations
 
-import copy
 import math
-from collections.abc import Mapping
-from typing import Any
 
 import torch
 from torch import Tensor
 
-from robot_rl.learn.algorithms.adam import Adam
-from robot_rl.learn.algorithms.losses import mean_over
+from robot_rl.learn.algorithms.losses import mean_over, shown_steps
+from robot_rl.learn.algorithms.trained_modules import TrainedModules
 from robot_rl.learn.networks.networks import Policy, StackedMLP
 
 HIDDEN = (128, 128)
@@ -29,7 +26,7 @@ FIRST = 2.0
 """Logit of all multipliers at first, 0.88: as long as nothing is known, demonstrations are imitated."""
 
 
-class StatewiseMultiplier:
+class StatewiseMultiplier(TrainedModules):
     """The operator's mean and deviation in a state, and the multiplier there, from what the head makes of the state.
 
     Args:
@@ -41,9 +38,7 @@ class StatewiseMultiplier:
         self._ranks, self._length = policy.ranks, policy.chunk.length
         self._operator = StackedMLP(1, size, HIDDEN, 2 * actions, generator)
         self._multiplier = StackedMLP(1, size, HIDDEN, 1, generator)
-        self._modules = {"operator": self._operator, "multiplier": self._multiplier}
-        parameters = [*self._operator.parameters(), *self._multiplier.parameters()]
-        self._optimizer = Adam(parameters, LEARNING_RATE, policy.ranks)
+        super().__init__({"operator": self._operator, "multiplier": self._multiplier}, LEARNING_RATE, policy.ranks)
 
     def learn(self, latent: Tensor, actions: Tensor, demonstrated: Tensor, counts: Tensor) -> Tensor:
         """Make one step on a minibatch; return the multipliers in its states, in [0, 1], shape (B,).
@@ -60,8 +55,7 @@ class StatewiseMultiplier:
         log_deviation = low + (high - low) * log_deviation.sigmoid()
         multiplier = (FIRST + self._multiplier(latent)[0].squeeze(-1).to(actions.dtype)).sigmoid()
 
-        shown = (torch.arange(self._length, device=counts.device) < counts.unsqueeze(-1)).to(actions.dtype)
-        shown = shown.repeat_interleave(actions.shape[-1] // self._length, -1)
+        shown = shown_steps(counts, self._length).repeat_interleave(actions.shape[-1] // self._length, -1)
         likely = ((demonstrated - mean) / log_deviation.exp()).square() / 2 + log_deviation
         with torch.no_grad():
             beyond = (actions - mean).square() - (2 * log_deviation).exp()
@@ -70,14 +64,3 @@ class StatewiseMultiplier:
         kept = mean_over(multiplier * (beyond * shown).sum(-1), rows, self._ranks)
         self._optimizer.minimize(wrong - kept)
         return multiplier.detach()
-
-    def state_dict(self) -> dict[str, Any]:
-        """Return a copy of all that the next step depends on."""
-        modules = {name: module.state_dict() for name, module in self._modules.items()}
-        return copy.deepcopy({"modules": modules, "optimizer": self._optimizer.state_dict()})
-
-    def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Continue from what `state_dict` returned; raises as `torch.nn.Module.load_state_dict`."""
-        for name, module in self._modules.items():
-            module.load_state_dict(state["modules"][name])
-        self._optimizer.load_state_dict(state["optimizer"])

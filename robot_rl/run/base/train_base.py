@@ -14,7 +14,7 @@ from robot_rl.data.store.store import EpisodeStore
 from robot_rl.errors import RunDirectoryError
 from robot_rl.run.base.base_environment import base_environment
 from robot_rl.run.base.lessons import LearnFrom, lessons
-from robot_rl.system.atomic_file import prepare_file
+from robot_rl.system.atomic_file import check_can_be_written
 from robot_rl.system.progress import Progress
 
 
@@ -38,7 +38,7 @@ def train_base(config: TrainConfig, demos: Path, out: Path, learn_from: LearnFro
     """
     if out.exists():
         raise RunDirectoryError(f"{out} exists already; choose another --out")
-    prepare_file(out)
+    check_can_be_written(out)
     with (
         base_environment(config, played=False) as (config, env),
         EpisodeStore.open(find_store(demos)) as store,

@@ -69,8 +69,8 @@ class MetricsWriter:
         later: list[dict[str, Any]] = []
         if resume_step is not None and path.exists():
             records = read_metrics(path)
-            later = [record for record in records if record["env_step"] > resume_step and record["kind"] in lasting]
             kept = [record for record in records if record["env_step"] <= resume_step or record["kind"] in lasting]
+            later = [record for record in kept if record["env_step"] > resume_step]
             write_atomically(path, "".join(to_json(record) + "\n" for record in kept))
         self.path = path
         self.listeners: list[Callable[[str, int, Mapping[str, Any]], object]] = []
