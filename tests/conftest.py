@@ -30,6 +30,8 @@ So there may be one process more than cores, which works while others wait for a
 """
 RERUNS = 2
 """How often a test that keeps to the wall clock is run again where it fails; a defect fails each time."""
+RERUNS_DELAY = 5
+"""How long it waits before that [s]: what kept the machine busy may be over then."""
 
 HUNG = 700
 """After how long a test, run thrice, that its own time limit could not end takes its process with it [s]."""
@@ -73,7 +75,7 @@ def pytest_collection_modifyitems(config, items):
     for item in items:
         slow[item.path] = slow.get(item.path, 0) + bool(item.get_closest_marker("slow"))
         if item.get_closest_marker("wall_clock"):
-            item.add_marker(pytest.mark.flaky(reruns=RERUNS))
+            item.add_marker(pytest.mark.flaky(reruns=RERUNS, reruns_delay=RERUNS_DELAY))
     if hasattr(config, "workerinput"):
         items.sort(key=lambda item: (not keeps_to_the_wall_clock(item.path), -slow[item.path]))
 

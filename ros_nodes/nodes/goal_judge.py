@@ -27,7 +27,8 @@ class GoalJudge:
     """Says where the goal is at every pose, judges once a step, and demonstrates on request.
 
     A step is judged by the first pose that was measured when it is about to end, `VERDICT_LEAD` before its control
-    period is over; steps are known by their commands.
+    period is over, also if that pose is read after the command of the next step, as on a busy machine; steps are known
+    by their commands.
 
     Args:
         node: Whose subscriptions and publishers.
@@ -51,7 +52,7 @@ class GoalJudge:
         self._pose: Pose | None = None
         self._stamp = -1  # of that pose [ns]
         self._steps_left = 0  # of the running episode; what is commanded after it is no step
-        self._judge_at: int | None = None  # when the running step is judged [ns]
+        self._judge_at: list[int] = []  # when each commanded step is judged that has not been yet [ns]
         self._demonstrates = False
         self._interventions = node.publisher(topics.INTERVENTION)
         node.subscribe(topics.POSE, self._take_pose, qos.READING)
@@ -67,7 +68,7 @@ class GoalJudge:
         if self._pose is None or age > MAX_AGE:
             raise StaleStateError(age, MAX_AGE, what="pose of the arm", hint=f"who publishes {topics.POSE.name}?")
         self._goal.draw(seed, self._pose)
-        self._steps_left, self._judge_at, self._demonstrates = self._spec.max_steps, None, False
+        self._steps_left, self._judge_at, self._demonstrates = self._spec.max_steps, [], False
 
     def lead(self, demonstrate: bool) -> int:
         """Lead the episode, or leave it to the policy; return the stamp of the first intervention [ns]."""
@@ -87,11 +88,13 @@ class GoalJudge:
         self._estimate(self._stamp, {TARGET: self._goal.seen_from(self._pose).tolist()})
         if self._demonstrates:  # else it keeps silent, so that a person's device is heard
             self._act()
-        if self._judge_at is not None and self._stamp >= self._judge_at:
-            self._judge_at, self._steps_left = None, self._steps_left - 1
+        ended = [at for at in self._judge_at if at <= self._stamp]
+        if ended:  # several, where no pose came in time for each: one place of the arm is judged once
+            self._judge_at = self._judge_at[len(ended) :]
             self._judge(self._stamp, self._goal.judge(self._pose))
 
     def _take_command(self, message: MultiDOFJointTrajectory) -> None:
         if self._steps_left > 0 and convert.command_of(message) is not None:
             period = round((self._spec.control_period - VERDICT_LEAD) * NS_PER_S)
-            self._judge_at = convert.stamp_of(message.header.stamp) + period
+            self._judge_at.append(convert.stamp_of(message.header.stamp) + period)
+            self._steps_left -= 1
