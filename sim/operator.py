@@ -70,6 +70,23 @@ class InterventionHabit:
     rest: int = 8
 
 
+def way_over(here: np.ndarray, goal: np.ndarray, height: float, near: float) -> float:
+    """Return the length of the way of something that is lifted, carried to a goal at a height, and put down [m].
+
+    The straight distance would grow while it is lifted, which is progress.
+
+    Args:
+        here: Where it is [m].
+        goal: Where it belongs [m].
+        height: At which it passes over what is in between [m].
+        near: Lateral distance from the goal at which it is put down, whatever its height [m].
+    """
+    lateral = float(np.hypot(*(goal - here)[:2]))
+    if lateral < near:
+        return lateral + abs(float(here[2] - goal[2]))
+    return max(height - float(here[2]), 0.0) + lateral + height - float(goal[2])
+
+
 class ScriptedOperator(ABC):
     """Base class with perception, motion, pauses and interventions; a subclass plans the next goal.
 

@@ -26,6 +26,7 @@ from robot_rl.spec import ArraySpec
 from sim.arm.inverse_kinematics import solve_ik
 from sim.controller import ImpedanceGains
 from sim.mujoco_robot_io import MujocoRobotIO
+from sim.operator import way_over
 from sim.scene import CAMERAS, DOWNWARD, FINGER_RANGE, GRIP, add_gripper_tool, new_scene
 from sim.sim_workcell import ARM_WORLD, simulated_workcell
 from sim.tasks.cube import BOX, CUBE, CubeTask, GraspOperator, add_table_and_cube, level_yaw
@@ -202,11 +203,12 @@ class RelocateOperator(GraspOperator):
         self._task = task
 
     def distance(self, state: RobotState) -> float:
-        """Return the distance of the fingers to the cube plus that of the cube to its place [m]."""
+        """Return the distance of the fingers to the cube plus the cube's way over the wall to its place [m]."""
         cube = self._cube().position
         if self._task.delivered():
             return 0.0
-        return float(np.linalg.norm(state.T_base_tcp.position - cube) + np.linalg.norm(cube - self._task.target))
+        reach = float(np.linalg.norm(state.T_base_tcp.position - cube))
+        return reach + way_over(cube, self._task.target, self.clear, self.near)
 
     def plan(self, state: RobotState) -> tuple[Pose, float, float]:
         """Plan as for any grasp; where the cube is in place already, open the fingers and move up."""

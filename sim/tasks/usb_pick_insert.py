@@ -29,7 +29,7 @@ from robot_rl.spec import ArraySpec
 from sim.arm.inverse_kinematics import solve_ik
 from sim.arm.shapes import DARK, GREY, ORANGE, WHITE, visual
 from sim.mujoco_robot_io import MujocoRobotIO
-from sim.operator import InsertionOperator, InterventionHabit
+from sim.operator import InsertionOperator, InterventionHabit, way_over
 from sim.scene import (
     CAMERAS,
     CONTACT,
@@ -248,10 +248,10 @@ class PlugOperator(GraspOperator):
         self._inserting = False
 
     def distance(self, state: RobotState) -> float:
-        """Return the distance of the fingers to the plug plus that of the plug to the bottom of the port [m]."""
-        reach = np.linalg.norm(state.T_base_tcp.position - self._task.grasp_pose().position)
-        way = self._task.tip().position - self._task.T_base_hole.position + np.array([0.0, 0.0, PLUG.shell_length])
-        return float(reach + np.linalg.norm(way))
+        """Return the distance of the fingers to the plug plus the plug's way out of its well into the port [m]."""
+        reach = float(np.linalg.norm(state.T_base_tcp.position - self._task.grasp_pose().position))
+        bottom = self._task.T_base_hole.position - np.array([0.0, 0.0, PLUG.shell_length])
+        return reach + way_over(self._task.tip().position, bottom, self.clear - PLUG.shell_length, self.near)
 
     def plan(self, state: RobotState) -> tuple[Pose, float, float]:
         """Plan as for any grasp; where a policy has grasped the plug already, go on from there."""

@@ -98,6 +98,18 @@ def test_does_not_disturb_a_policy_that_gets_on():
     assert led <= 0.1 * total
 
 
+@pytest.mark.parametrize("task", ["cube_lift", "relocate_forward", "usb_pick_insert", "handover"])
+def test_does_not_disturb_who_does_what_it_would_do_itself(task):
+    """Neither a lift on the way to a place, nor one arm's waiting for the other, is a lack of progress."""
+    env, _ = stage(task, interventions=True)
+    for seed in (100, 101):
+        shown = play(env, seed, demonstrate=True)
+        actions = iter([step.action for step in shown.steps])
+        again = play(env, seed, lambda observation: next(actions))  # noqa: B023
+        assert again.success
+        assert not any(led for led, _ in runs(again.steps)), f"seed {seed}"
+
+
 def test_large_force_makes_it_take_over_at_once():
     cell = peg_insert.make(WorkcellOptions())
     operator = InsertionOperator(cell.task.spec, lambda: cell.task.T_base_hole, 0.025)

@@ -79,10 +79,10 @@ class HandOperator(ScriptedOperator):
         self._closing, self._waited = False, 0
 
     def waits(self, state: RobotState) -> bool:
-        """Return whether the bar is the other hand's: not given yet, or taken."""
+        """Return whether the bar is the other hand's: not given yet, to be taken, or taken."""
         del state
         if self._gives:
-            return self._scene.holds(TAKER) and not self._scene.holds(GIVER)
+            return not self._scene.holds(GIVER) if self._scene.holds(TAKER) else self._offered()
         return not self._scene.holds(TAKER) and not self._offered()
 
     def distance(self, state: RobotState) -> float:
