@@ -23,6 +23,8 @@ RESPAWN_DELAY = 0.5
 """Time between the end of a node and its new start [s]."""
 MOST_RESPAWNS, WITHIN = 5, 60.0
 """A node that ends more often than this within that many seconds is given up."""
+ORDERLY = signal.SIGTERM
+"""Ends a node in order, as SIGINT does; but where a node still imports, Python ends without a traceback."""
 GRACE_PERIOD = 10.0
 """Time for an orderly end of a node before it is killed [s]."""
 
@@ -59,18 +61,19 @@ class Supervisor:
                 signal.signal(number, handler)
 
     def start(self) -> None:
-        """Start all nodes."""
+        """Start all nodes; none any more after Ctrl-C, which reaches only those that run."""
         for name in self._specs:
-            self._start(name)
+            if not self._interrupts:
+                self._start(name)
 
     def codes(self) -> dict[str, int | None]:
         """Return exit codes by name; None for a node that runs."""
         return {name: process.poll() for name, process in self._processes.items()}
 
     def end(self) -> None:
-        """End all nodes: with SIGINT, and with SIGKILL those that still run after the grace period."""
+        """End all nodes: with `ORDERLY`, and with SIGKILL those that still run after the grace period."""
         for process in self._processes.values():
-            process.send_signal(signal.SIGINT)
+            process.send_signal(ORDERLY)
         deadline = time.monotonic() + GRACE_PERIOD
         for name, process in self._processes.items():
             if not process.end(max(0.0, deadline - time.monotonic())):
@@ -82,7 +85,7 @@ class Supervisor:
             self._specs[name].command(self._namespace, secured=self._environment.get(SECURITY_VARIABLE) == "true"),
             environment=self._environment,
             on_line=partial(_report, name),
-            death_signal=signal.SIGTERM,  # a node may still stop the arm
+            death_signal=ORDERLY,  # a node may still stop the arm
         )
         _report(name, f"started, process {process.pid}")
 
@@ -98,7 +101,7 @@ class Supervisor:
                 continue
             spec = self._specs[name]
             if spec.main and (code in (0, 2, 130) or self._interrupts):
-                return code if code >= 0 else 1
+                return 130 if code == -ORDERLY else code if code >= 0 else 1
             if self._interrupts and not self._has_main():
                 return 130
             starts = self._starts[name]
@@ -124,7 +127,7 @@ class Supervisor:
         self._interrupts += 1
         for name, spec in self._specs.items():
             if spec.main and self._alive(name):
-                self._processes[name].send_signal(signal.SIGINT if self._interrupts < 3 else signal.SIGKILL)
+                self._processes[name].send_signal(ORDERLY if self._interrupts < 3 else signal.SIGKILL)
 
 
 def _report(name: str, text: str) -> None:
