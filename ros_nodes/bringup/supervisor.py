@@ -15,6 +15,7 @@ from functools import partial
 from types import FrameType
 
 from robot_rl.system.child_process import ChildProcess, describe_code
+from robot_rl.system.process import leave_terminal
 from ros_nodes.bringup.table import FASTDDS_PROFILE, NodeSpec, table_folder
 
 PROFILE_VARIABLE = "FASTRTPS_DEFAULT_PROFILES_FILE"
@@ -23,6 +24,8 @@ RESPAWN_DELAY = 0.5
 """Time between the end of a node and its new start [s]."""
 MOST_RESPAWNS, WITHIN = 5, 60.0
 """A node that ends more often than this within that many seconds is given up."""
+STOPS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+"""Ctrl-C, and what means the same: a request from outside, and a terminal that is closed."""
 ORDERLY = signal.SIGTERM
 """Ends a node in order, as SIGINT does; but where a node still imports, Python ends without a traceback."""
 GRACE_PERIOD = 10.0
@@ -49,7 +52,7 @@ class Supervisor:
 
     def run(self) -> int:
         """Run until the main node has ended, a node is given up, or Ctrl-C; return the exit code."""
-        handlers = {n: signal.signal(n, self._interrupt) for n in (signal.SIGINT, signal.SIGTERM)}
+        handlers = {n: signal.signal(n, self._interrupt) for n in STOPS}
         try:
             self.start()
             while (code := self._check()) is None:
@@ -123,7 +126,9 @@ class Supervisor:
 
     def _interrupt(self, number: int, frame: FrameType | None) -> None:
         """Handle Ctrl-C: the main node may save first, and the others serve it until it has."""
-        del number, frame  # both signals mean the same
+        del frame  # where it was does not matter
+        if number == signal.SIGHUP:
+            leave_terminal()
         self._interrupts += 1
         for name, spec in self._specs.items():
             if spec.main and self._alive(name):

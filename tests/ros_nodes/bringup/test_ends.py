@@ -1,4 +1,4 @@
-"""Ctrl-C in the first seconds of `robot-rl up`, in which nodes are started and import what they need."""
+"""What ends `robot-rl up`: Ctrl-C while nodes are started and import what they need, and a terminal that is closed."""
 
 import signal
 import time
@@ -20,3 +20,12 @@ def test_ctrl_c_ends_all_nodes_that_have_just_been_started_without_a_word_of_the
     assert time.monotonic() - pressed < 60.0
     assert "Traceback" not in up.text()
     assert "KeyboardInterrupt" not in up.text()
+
+
+def test_a_closed_terminal_ends_all_nodes_in_order_as_ctrl_c_does(tmp_path):
+    pytest.importorskip("rclpy")
+    up = Bringup("sim", tmp_path / "run", "--only", "teleop")
+    up.wait_for(r"\[teleop\] started")
+    up.process.send_signal(signal.SIGHUP)
+    assert up.end() == 130
+    assert not up.alive("teleop")
