@@ -67,6 +67,10 @@ class LateError(RobotRLError):
     """A judgement of an episode came after its end."""
 
 
+class NotRecordedError(RobotRLError):
+    """A note was given where nothing is recorded."""
+
+
 class PageActions:
     """Executes the requests of pages.
 
@@ -172,6 +176,17 @@ class PageActions:
         self._job.labelled(episode_id, success, name)
         self._on_label(episode_id, success)
         self.write(name, "label", label=overlay, of=episode_id, success=success)
+
+    def note(self, name: str, kind: str, text: str) -> None:
+        """Keep a note, or a reason.
+
+        Raises:
+            NotRecordedError: if nothing is recorded, or not yet.
+            RunDirectoryError: if it cannot be written.
+        """
+        if self.log is None:
+            raise NotRecordedError(f"nothing is recorded here now, so this was not noted: {text}")
+        self.write(name, kind, text=text)
 
     def write(self, name: str, kind: str, **facts: Any) -> None:
         """Add to the record of actions and notes.

@@ -12,7 +12,7 @@ from robot_rl.console.snapshot import jpeg
 from robot_rl.console.turns_state import own_name
 from robot_rl.data.interventions import take_overs
 from robot_rl.data.schema import IMAGE_PREFIX, OPERATOR_SOURCES, Episode, Source
-from robot_rl.data.store.layout import find_store
+from robot_rl.data.store.layout import EPISODES, file_name, find_store
 from robot_rl.data.store.operator_labels import label_episode, operator_words
 from robot_rl.data.store.store import EpisodeStore
 from robot_rl.env.task import TASK_JUDGE
@@ -55,6 +55,17 @@ def recorded_rows(path: Path, control_period: float, known: int = 0, most: int =
                 }
             )
         return rows
+
+
+def recorded_at(path: Path) -> dict[str, float]:
+    """Return when each episode of a store was written, by its name [s since 1970].
+
+    Raises:
+        DataError: if the store cannot be read.
+    """
+    with EpisodeStore.open(path) as store:
+        files = {one.episode_id: path / EPISODES / file_name(one.position) for one in store.summaries()}
+    return {episode_id: file.stat().st_mtime for episode_id, file in files.items()}
 
 
 class Archive:

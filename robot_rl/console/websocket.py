@@ -155,7 +155,7 @@ class Page:
                 name = f"{message.by} at {self.name}" if message.by else self.name
                 actions.do(self.number, name, message.what, message.episode)
             case protocol.NoteMessage():
-                actions.write(self.name, message.kind, text=message.text)
+                actions.note(self.name, message.kind, message.text)
                 await self._send({"type": "noted", "text": message.text})
             case protocol.LabelMessage():
                 self._lease.check(self.number)

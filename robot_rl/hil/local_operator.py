@@ -153,11 +153,10 @@ class LocalOperator:
     @contextlib.contextmanager
     def session(self, run: Path, metrics: MetricsWriter) -> Iterator[None]:
         """Serve the console with all metrics, also those before a resume; then draw the interventions."""
-        board, take = self._open.board, self._listener()
+        take = self._listener()
         for record in read_metrics(metrics.path):
             take(record["kind"], record["env_step"], record)
-        for row in recorded_rows(run / "episodes", self.demonstrator.spec_task.control_period):
-            board.ended({**row, "id": self._named(row["id"])})
+        self._show_recorded(run / "episodes")
         metrics.listeners.append(take)
         self.phase("training", LEARNS)
         try:
@@ -170,9 +169,14 @@ class LocalOperator:
         """Return what shows the metrics of this training."""
         return self._open.board.metric
 
-    def _named(self, episode_id: str) -> str:
-        """Return the name under which pages see an episode."""
-        return episode_id
+    def _show_recorded(self, store: Path) -> None:
+        """Show the episodes that were recorded before."""
+        for row in self._rows(store):
+            self._open.board.ended(row)
+
+    def _rows(self, store: Path) -> list[dict[str, Any]]:
+        """Return the rows of the newest episodes of a store."""
+        return recorded_rows(store, self.demonstrator.spec_task.control_period)
 
     def _served(self) -> contextlib.AbstractContextManager[None]:
         """Serve the console."""

@@ -7,11 +7,12 @@ a hold stays, whoever's turn comes.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from robot_rl.console.recorded_episodes import recorded_at
 from robot_rl.console.turns_state import TurnsState, own_name, shown_name
 from robot_rl.env.robot_io import Command, RobotIO, RobotState
 from robot_rl.env.supervision import ARM, EVALUATING, PAUSE
@@ -66,6 +67,7 @@ class TurnsOperator:
         self.options, self._folders, self.env_steps = options, dict(folders), env_steps
         self._beside = {task: TaskOperator(self, task) for task in folders}
         self._opened: _Open | None = None
+        self._recorded: list[tuple[float, dict[str, Any]]] = []  # rows of episodes before a resume, and when they ended
 
     def beside(self, task: str) -> TaskOperator:
         """Return the person as the training of a task has them; the training that is opened first is closed last."""
@@ -112,8 +114,15 @@ class TurnsOperator:
         """Have commands go to the robot of the task whose turn it is."""
         self._open.io.now = io
 
+    def add_recorded(self, rows: Sequence[tuple[float, dict[str, Any]]]) -> None:
+        """Have the console show rows of episodes that were recorded before, each with when that was, once served."""
+        self._recorded += rows
+
     def serve(self) -> contextlib.AbstractContextManager[None]:
         """Serve the console, with all trainings open."""
+        for _, row in sorted(self._recorded, key=lambda one: one[0]):
+            self.board.ended(row)
+        self._recorded = []
         return self.setup.serve()
 
     @property
@@ -191,8 +200,10 @@ class TaskOperator(LocalOperator):
     def _listener(self) -> Callable[[str, int, Mapping[str, Any]], None]:
         return self._turns.board.listener(self._task)
 
-    def _named(self, episode_id: str) -> str:
-        return shown_name(self._task, episode_id)
+    def _show_recorded(self, store: Path) -> None:
+        """Have them shown in their order among those of all tasks."""
+        times, rows = recorded_at(store), self._rows(store)
+        self._turns.add_recorded([(times[row["id"]], {**row, "id": shown_name(self._task, row["id"])}) for row in rows])
 
     def _served(self) -> contextlib.AbstractContextManager[None]:
         return contextlib.nullcontext()

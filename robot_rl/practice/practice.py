@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from robot_rl.calling.caller import Caller
+from robot_rl.config.consistency import check_consistent
 from robot_rl.errors import ConfigError, InterruptedRunError
 from robot_rl.practice.files import PracticeFiles, PracticePlan
 from robot_rl.practice.place import Configs, PracticePlace, wanted_options
@@ -59,11 +60,14 @@ def practice(
         person: Who takes over, judges and makes the scene ready, at a device or the console; None: nobody.
 
     Raises:
-        ConfigError: if the tasks do not meet, one cannot begin without a reset, or nobody judges its episodes.
+        ConfigError: if settings contradict each other, the tasks do not meet, one cannot begin without a reset, or
+            nobody judges its episodes.
         InterruptedRunError: after Ctrl-C, or where a practice is stuck and nobody is there; it can be resumed.
         RobotRLError: for whatever else a user can cause or cure.
     """
     place = place or PracticePlace()
+    for config in configs.values():  # before an arm is opened, or a task demonstrated
+        check_consistent(config, resumed=resume)
     _check_success_is_judged(configs)
     caller = Caller(call, calls_per_hour, logger.warning)
     files = PracticeFiles(path)

@@ -24,7 +24,9 @@ class RosOperator:
     """
 
     def __init__(self, node: RobotNode, person: RemoteOperator) -> None:
-        self._node, self._person, self._asked, self._called = node, person, "", ""
+        self._node, self._person = node, person
+        self._asked: str | None = None  # nothing yet: what a job that was killed asked last is still shown
+        self._called: str | None = None
         self._question, self._call = node.publisher(topics.QUESTION), node.publisher(topics.CALL)
         node.subscribe(topics.JUDGEMENT, self._take_judgement)
         node.subscribe(topics.STOPPED, self._take_stopped)

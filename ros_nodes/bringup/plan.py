@@ -9,6 +9,7 @@ nodes as JSON.
 from __future__ import annotations
 
 import json
+import re
 import sys
 from collections.abc import Mapping
 from dataclasses import asdict, replace
@@ -18,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 from robot_rl.config.yaml_file import dump_yaml
 from robot_rl.errors import ConfigError, RobotRLError
 from ros_nodes.bringup.program import answer
-from ros_nodes.bringup.table import NodeSpec, from_text, node_specs, read_table
+from ros_nodes.bringup.table import NodeSpec, from_text, node_specs, read_table, used_arguments
 
 if TYPE_CHECKING:
     from robot_rl.env.task import TaskSpec
@@ -27,6 +28,7 @@ GUARD, SIMULATED_ARMS = "safety", ("sim", "practice_sim")
 """Nodes, in the table, that have to know the simulated task: its arms and keep-out, and how long its steps are."""
 PRACTICE = "practice"
 """Bringup in which a simulated task and its reverse take turns."""
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 LATCH = "latched_stop"
 """File of a latched stop: a node that dies and is started again by the bringup holds it still."""
 
@@ -41,15 +43,18 @@ def plan(bringup: str, given: Mapping[str, Any], folder: Path, *, flag: str = ""
         flag: Written before the name of an argument, in messages.
 
     Raises:
-        ConfigError: if a file that is given is not there, or an argument does not go with a practice.
+        ConfigError: if a file that is given is not there, the namespace is none of ROS, or the bringup makes no use of
+            an argument.
         UnknownNameError: if there is no such bringup, argument or node.
     """
+    _check_namespace(str(given.get("namespace") or ""), flag)
     if (params := given.get("params")) and not Path(params).is_file():
         raise ConfigError(f"{flag}params {params}: there is no such file; launch/config/robot.yaml is an example")
     if (file := given.get("task_file")) and not Path(file).expanduser().is_file():
         raise ConfigError(f"{flag}task_file {file}: there is no such file; launch/config/task.yaml is an example")
     if bringup == PRACTICE:
         _check_practice(given, flag)
+    _check_used(bringup, given, flag)
     latch = folder / LATCH
     latch.unlink(missing_ok=True)
     specs = _planned(bringup, given, folder)
@@ -57,6 +62,36 @@ def plan(bringup: str, given: Mapping[str, Any], folder: Path, *, flag: str = ""
         replace(spec, parameters={**spec.parameters, "latch_file": str(latch)}) if spec.name == GUARD else spec
         for spec in specs
     ]
+
+
+def _check_namespace(namespace: str, flag: str) -> None:
+    """Check a namespace: ROS ends a node that has another one, and names it in none of its lines.
+
+    Raises:
+        ConfigError: naming the part that is not valid.
+    """
+    for part in namespace.strip("/").split("/") if namespace.strip("/") else ():
+        if not _NAME.fullmatch(part) or "__" in part:
+            raise ConfigError(
+                f"{flag}namespace {namespace}: {part!r} is no name of ROS; letters, digits and single _ are valid, not "
+                "with a digit first, and / between names, e.g. cell/left"
+            )
+
+
+def _check_used(bringup: str, given: Mapping[str, Any], flag: str) -> None:
+    """Check that the bringup makes use of all arguments that differ from their defaults.
+
+    Raises:
+        ConfigError: naming one of which it makes none, and the bringups that do.
+    """
+    table = read_table()
+    if bringup not in table["bringups"]:
+        return  # which is said with all names that are valid
+    used = used_arguments(table, bringup)
+    for name, value in given.items():
+        if name in table["arguments"] and name not in used and value != table["arguments"][name]["default"]:
+            others = [other for other in table["bringups"] if name in used_arguments(table, other)]
+            raise ConfigError(f"{flag}{name}: {bringup} makes no use of it, only {', '.join(others)}; leave it out")
 
 
 def _check_practice(given: Mapping[str, Any], flag: str) -> None:

@@ -15,6 +15,7 @@ from functools import partial
 from types import FrameType
 
 from robot_rl.system.child_process import ChildProcess, describe_code
+from robot_rl.system.process import leave_terminal
 from ros_nodes.bringup.table import FASTDDS_PROFILE, NodeSpec, table_folder
 
 PROFILE_VARIABLE = "FASTRTPS_DEFAULT_PROFILES_FILE"
@@ -23,6 +24,10 @@ RESPAWN_DELAY = 0.5
 """Time between the end of a node and its new start [s]."""
 MOST_RESPAWNS, WITHIN = 5, 60.0
 """A node that ends more often than this within that many seconds is given up."""
+STOPS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+"""Ctrl-C, and what means the same: a request from outside, and a terminal that is closed."""
+ORDERLY = signal.SIGTERM
+"""Ends a node in order, as SIGINT does; but where a node still imports, Python ends without a traceback."""
 GRACE_PERIOD = 10.0
 """Time for an orderly end of a node before it is killed [s]."""
 
@@ -47,7 +52,7 @@ class Supervisor:
 
     def run(self) -> int:
         """Run until the main node has ended, a node is given up, or Ctrl-C; return the exit code."""
-        handlers = {n: signal.signal(n, self._interrupt) for n in (signal.SIGINT, signal.SIGTERM)}
+        handlers = {n: signal.signal(n, self._interrupt) for n in STOPS}
         try:
             self.start()
             while (code := self._check()) is None:
@@ -59,18 +64,19 @@ class Supervisor:
                 signal.signal(number, handler)
 
     def start(self) -> None:
-        """Start all nodes."""
+        """Start all nodes; none any more after Ctrl-C, which reaches only those that run."""
         for name in self._specs:
-            self._start(name)
+            if not self._interrupts:
+                self._start(name)
 
     def codes(self) -> dict[str, int | None]:
         """Return exit codes by name; None for a node that runs."""
         return {name: process.poll() for name, process in self._processes.items()}
 
     def end(self) -> None:
-        """End all nodes: with SIGINT, and with SIGKILL those that still run after the grace period."""
+        """End all nodes: with `ORDERLY`, and with SIGKILL those that still run after the grace period."""
         for process in self._processes.values():
-            process.send_signal(signal.SIGINT)
+            process.send_signal(ORDERLY)
         deadline = time.monotonic() + GRACE_PERIOD
         for name, process in self._processes.items():
             if not process.end(max(0.0, deadline - time.monotonic())):
@@ -82,7 +88,7 @@ class Supervisor:
             self._specs[name].command(self._namespace, secured=self._environment.get(SECURITY_VARIABLE) == "true"),
             environment=self._environment,
             on_line=partial(_report, name),
-            death_signal=signal.SIGTERM,  # a node may still stop the arm
+            death_signal=ORDERLY,  # a node may still stop the arm
         )
         _report(name, f"started, process {process.pid}")
 
@@ -98,7 +104,7 @@ class Supervisor:
                 continue
             spec = self._specs[name]
             if spec.main and (code in (0, 2, 130) or self._interrupts):
-                return code if code >= 0 else 1
+                return 130 if code == -ORDERLY else code if code >= 0 else 1
             if self._interrupts and not self._has_main():
                 return 130
             starts = self._starts[name]
@@ -120,11 +126,13 @@ class Supervisor:
 
     def _interrupt(self, number: int, frame: FrameType | None) -> None:
         """Handle Ctrl-C: the main node may save first, and the others serve it until it has."""
-        del number, frame  # both signals mean the same
+        del frame  # where it was does not matter
+        if number == signal.SIGHUP:
+            leave_terminal()
         self._interrupts += 1
         for name, spec in self._specs.items():
             if spec.main and self._alive(name):
-                self._processes[name].send_signal(signal.SIGINT if self._interrupts < 3 else signal.SIGKILL)
+                self._processes[name].send_signal(ORDERLY if self._interrupts < 3 else signal.SIGKILL)
 
 
 def _report(name: str, text: str) -> None:

@@ -5,7 +5,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,9 @@ from robot_rl.system.process import python_module
 FASTDDS_PROFILE = "fastdds.xml"
 _YAML = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 """Seven times as fast where PyYAML has it: every `robot-rl` command reads the table, as `up` is one of them."""
+EVERYWHERE = ("namespace", "params", "only", "without")
+"""Arguments of every bringup."""
+_PLACE = re.compile(r"\{(\w+)\}")
 _KINDS = {int: "a whole number", bool: "true or false", list: "a list"}
 
 
@@ -125,6 +129,32 @@ def node_specs(table: Mapping[str, Any], bringup: str, arguments: Mapping[str, A
         parameters = {key: value for key, value in filled.items() if value not in ("", [])}
         specs.append(NodeSpec(name, parameters=parameters, params=str(values["params"]), **entry))
     return specs
+
+
+def used_arguments(table: Mapping[str, Any], bringup: str) -> set[str]:
+    """Return the arguments of which a bringup makes use, whatever the others are."""
+    found, nodes = set(EVERYWHERE), list(table["bringups"][bringup]["nodes"])
+    while nodes:
+        name = nodes.pop()
+        of_node = table["nodes"].get(name, {}).get("parameters", {})
+        for place in (name, *_texts(of_node)):
+            for key in _PLACE.findall(place):
+                derived = table["derived"].get(key)
+                if derived is None:
+                    found.add(key)
+                    continue
+                found.add(derived["of"])
+                nodes += [node for node in derived["given"] if node in table["nodes"]]
+    return found
+
+
+def _texts(value: Any) -> Iterator[str]:
+    """Return all texts in a tree."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, Mapping | list):
+        for entry in value.values() if isinstance(value, Mapping) else value:
+            yield from _texts(entry)
 
 
 def _filled(value: Any, values: Mapping[str, Any]) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -20,6 +21,9 @@ from ros_nodes.jobs.fleet_job import train_with_fleet
 from ros_nodes.jobs.practice_job import practise
 from ros_nodes.jobs.site import Connect
 
+PATHS = ("config", "out", "demos", "run", "fleet")
+"""Parameters that name files and folders."""
+
 
 class ActorJobs:
     """Does the job that the node's parameters name.
@@ -31,7 +35,8 @@ class ActorJobs:
     """
 
     def __init__(self, config: ActorNodeConfig, connect: Connect, log: Callable[[str], object]) -> None:
-        self._config, self._connect, self._log = config, connect, log
+        home = {name: os.path.expanduser(getattr(config, name)) for name in PATHS}  # no shell reads `out:=~/runs`
+        self._config, self._connect, self._log = replace(config, **home), connect, log
 
     def run(self) -> list[str]:
         """Do the job, or continue it, and return its result, line by line.

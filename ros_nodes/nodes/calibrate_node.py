@@ -93,7 +93,7 @@ class CalibrateNode(RobotNode):
     def run(self) -> int:
         """Calibrate the camera and return the exit code."""
         self._wait_for_graph()
-        out = Path(self.config.out or "calibration")
+        out = Path(self.config.out or "calibration").expanduser()
         folder = out / f"{self.config.camera}_{datetime.datetime.now():%Y%m%d-%H%M%S.%f}"[:-4]
         collector = PictureCollector(self.session, folder, self._station(), self._plan())
         self._notify(f"pictures and poses are kept in {folder}")

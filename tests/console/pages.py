@@ -82,6 +82,7 @@ class Rig:
         port=0,
         clock=PacedClock,
         facing=False,
+        recorded=True,
         **options,
     ):
         if facing:
@@ -106,7 +107,7 @@ class Rig:
             lambda name: None,
             token=token,
             store=tmp_path / "store",
-            log=self.log,
+            log=self.log if recorded else None,
             geometry=Geometry(mounts or {}, links),
             **options,
         )

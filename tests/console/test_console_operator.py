@@ -5,7 +5,7 @@ import time
 
 import pytest
 from fakes import SPEC
-from pages import HOLD_WITHIN, LEAD, SLACK, held, page, run
+from pages import HOLD_WITHIN, LEAD, SLACK, Rig, held, page, run
 
 from robot_rl.console.recorded_episodes import recorded_rows
 from robot_rl.data.schema import Source
@@ -186,3 +186,19 @@ def test_judgement_notes_and_labels_are_recorded_as_the_persons(rig):
     assert not corrected.reward.any()
     texts = [row["text"] for row in read_rows(rig.log) if row["kind"] == "note"]
     assert texts == ["the cable was\u2028in the way"]
+
+
+def test_a_note_where_nothing_is_recorded_is_not_said_to_be_noted_and_goes_on_once_it_is(tmp_path):
+    async def test():
+        async with page(rig) as anna:
+            for kind in ("note", "reason"):
+                await anna.say(type="note", kind=kind, text="stuck at the rim")
+                told = (await anna.hear("error"))["text"]
+                assert told == "nothing is recorded here now, so this was not noted: stuck at the rim"
+            rig.console.record_to(rig.log)
+            await anna.say(type="note", text="stuck again")
+            await anna.hear("noted")
+
+    with Rig(tmp_path, recorded=False) as rig:
+        run(test)
+    assert [row["text"] for row in read_rows(rig.log)] == ["stuck again"]

@@ -1,15 +1,19 @@
 """One person beside trainings that take turns: one robot to hold, records and labels that belong to their task."""
 
+import contextlib
 import json
+import os
 from dataclasses import replace
 
 import pytest
 from fakes import SPEC, fake_workcell
+from tagged import episode
 
 from robot_rl.console.access.address import Address
 from robot_rl.console.buttons import PageActions
 from robot_rl.console.recorded_episodes import Archive
 from robot_rl.console.turns_state import TurnsState
+from robot_rl.data.store.store import EpisodeStore
 from robot_rl.env.robot_io import Command
 from robot_rl.env.supervision import E_STOP, PAUSE
 from robot_rl.env.task import WorkcellOptions
@@ -17,6 +21,7 @@ from robot_rl.errors import StepOrderError, UnknownNameError
 from robot_rl.geometry import Pose
 from robot_rl.hil.operator_setup import OperatorOptions
 from robot_rl.hil.turns_operator import TurnsOperator
+from robot_rl.run.directory.metrics import MetricsWriter
 from robot_rl.system.checked_json import read_rows
 
 TASKS = ("there", "back")
@@ -103,6 +108,25 @@ def test_pages_see_the_facts_and_curves_of_whose_turn_it_is_and_the_price_of_all
         assert one["health"]["env_step"] == 20
     assert len(board.episodes()) == 2, "what is counted goes on whosever turn it is"
     assert board.named("episode-00001") == "back:episode-00001"
+
+
+def test_after_a_resume_the_newest_episodes_of_all_tasks_are_shown_in_the_order_in_which_they_were_played(
+    beside, tmp_path
+):
+    person, _ = beside
+    for place, task in enumerate(TASKS):
+        with EpisodeStore.create(tmp_path / task / "episodes") as store:
+            for number in range(20):
+                store.append(episode(number, 3))
+                played = 1e9 + 60.0 * (2 * number + place)
+                os.utime(store.path / "episodes" / f"{number:06d}.zarr.zip", (played, played))
+    with contextlib.ExitStack() as stack:
+        for task in TASKS:
+            metrics = stack.enter_context(MetricsWriter(tmp_path / task / "metrics.jsonl"))
+            stack.enter_context(person.beside(task).session(tmp_path / task, metrics))
+        stack.enter_context(person.serve())
+        shown = [row["id"] for row in person.board.state()["ended"]]
+    assert shown == [f"{task}:episode-{number}" for number in range(5, 20) for task in TASKS]
 
 
 def test_an_episode_of_no_task_is_not_found(tmp_path):

@@ -122,6 +122,7 @@ def test_tasks_whose_ends_do_not_meet_are_refused_before_anything_is_written(tmp
         (["reach", "--unattended", "--console"], "--unattended has nobody there, --console and --teleop a person"),
         (["reach", "--tls"], "--tls needs --console or --teleop"),
         (["reach", "--teleop", "wheel"], "invalid choice: 'wheel'"),
+        ([PAIR[0], "--steps", "0"], "nothing would be learned; set one of them"),
     ],
 )
 def test_bad_calls_are_refused_in_one_line(flags, complaint, tmp_path, capsys):
@@ -130,6 +131,7 @@ def test_bad_calls_are_refused_in_one_line(flags, complaint, tmp_path, capsys):
     except SystemExit as exit:
         assert exit.code != 0
     assert complaint in capsys.readouterr().err
+    assert not (tmp_path / "none").exists()
 
 
 @pytest.mark.slow

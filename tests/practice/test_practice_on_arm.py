@@ -61,6 +61,12 @@ def practised(file, path, *settings, patience=600.0, resume=False, call="", own=
             "record demonstrations first, `robot-rl demo back --robot",
         ),
         (lambda c: c["task"].pop("start"), (), "there has no start pose"),
+        (lambda c: None, ("--steps", "0", "--set", "demonstrations=0"), "nothing would be learned; set one of them"),
+        (
+            lambda c: None,
+            ("--set", "demonstrations=0", "--own", "back:warmup=base"),
+            "warmup=base with base.kind=none: there is no base to act",
+        ),
     ],
 )
 def test_what_is_wrong_is_one_line_and_nothing_is_made(tmp_path, capsys, change, flags, named):

@@ -26,6 +26,8 @@ SMALL = {
     "evaluation.curve_interval": 0,
     "max_lead_steps": 100,
 }
+UNSET = ("sim", "eval")
+"""Bringups without settings of a run."""
 
 
 class Bringup:
@@ -37,7 +39,7 @@ class Bringup:
         command = [ROBOT_RL, "up", what, *task, "--out", run, "--domain", DOMAIN, *flags]
         self.run, self.lines = run, []
         self.process = subprocess.Popen(
-            [*inside, *map(str, command), *([] if plain else ["--settings", *given])],
+            [*inside, *map(str, command), *([] if plain or what in UNSET else ["--settings", *given])],
             stderr=subprocess.PIPE,
             text=True,
             env=environment(ROS_AUTOMATIC_DISCOVERY_RANGE="SUBNET" if inside else "LOCALHOST"),

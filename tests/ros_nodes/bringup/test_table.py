@@ -13,7 +13,7 @@ import yaml
 
 from robot_rl.cell.cell_guards import guards_for
 from robot_rl.config.nodes import NODE_CONFIGS, SafetyNodeConfig, SimNodeConfig
-from robot_rl.errors import UnknownNameError
+from robot_rl.errors import ConfigError, UnknownNameError
 from ros_nodes.bringup.plan import plan
 from ros_nodes.bringup.table import node_specs, read_table, table_folder
 
@@ -68,6 +68,40 @@ def test_unknown_bringups_and_arguments_are_named():
         node_specs(TABLE, "train", {"taks": "reach"})
     with pytest.raises(UnknownNameError, match=r"unknown node of this bringup 'lerner'; valid: actor, learner, rec"):
         node_specs(TABLE, "train", {"only": ["lerner"]})
+
+
+@pytest.mark.parametrize(
+    ("bringup", "given", "complaint"),
+    [
+        ("train", {"unattended": True}, "--unattended: train makes no use of it, only practice; leave it out"),
+        ("train", {"episodes": 50}, "--episodes: train makes no use of it, only demo, eval, robot; leave it out"),
+        ("eval", {"settings": ["env_steps=5"]}, "--settings: eval makes no use of it, only train, practice, demo, rob"),
+        ("practice", {"task": "relocate_forward", "demos": "demos"}, "--demos: practice makes no use of it, only"),
+        ("robot", {"cameras": ["wrist"]}, "--cameras: robot makes no use of it, only sim, train, practice, demo, eval"),
+        ("sim", {"namespace": "my-cell"}, "--namespace my-cell: 'my-cell' is no name of ROS; letters, digits and"),
+        ("sim", {"namespace": "/cell/2nd"}, "--namespace /cell/2nd: '2nd' is no name of ROS"),
+        ("sim", {"namespace": "cell//left"}, "--namespace cell//left: '' is no name of ROS"),
+        ("sim", {"namespace": "my__cell"}, "--namespace my__cell: 'my__cell' is no name of ROS"),
+    ],
+)
+def test_what_a_bringup_would_ignore_and_what_ros_would_end_its_nodes_for_is_refused(
+    tmp_path, bringup, given, complaint
+):
+    with pytest.raises(ConfigError) as refusal:
+        plan(bringup, given, tmp_path, flag="--")
+    assert complaint in str(refusal.value)
+    assert "\n" not in str(refusal.value)
+
+
+def test_what_is_used_by_a_node_that_may_be_there_is_not_refused_nor_are_the_defaults_of_a_launch_file(tmp_path):
+    defaults = {name: entry["default"] for name, entry in TABLE["arguments"].items()}
+    given = {"task": "relocate_forward", "namespace": "/cell/left_2/", "params": "", "out": "runs/one"}
+    for bringup in sorted(set(TABLE["bringups"]) - {"calibrate", "calibrate_robot"}):  # which have no task
+        assert plan(bringup, {**defaults, **given}, tmp_path)
+    for name in ("calibrate", "calibrate_robot"):
+        assert plan(name, {**defaults, "namespace": "cell"}, tmp_path)
+    for given in ({"console": ":8480", "fleet": "f.yaml", "labels": "l.yaml"}, {"only": ["learner"], "device": "cuda"}):
+        assert plan("train", given, tmp_path)
 
 
 def test_a_bringup_may_be_divided_between_machines():

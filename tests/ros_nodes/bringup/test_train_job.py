@@ -30,3 +30,14 @@ def test_a_file_of_settings_counts_at_each_start_and_given_demonstrations_are_as
         summary = json.loads((out / "summary.json").read_text())
         assert summary["config"]["env_steps"] == steps
         assert summary["config"]["demonstrations"] == 2
+
+
+def test_a_folder_in_the_home_directory_is_that_of_the_console_and_no_folder_of_that_name(tmp_path, monkeypatch):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "small.yaml").write_text(f"{SMALL}env_steps: 5\n")
+    given = {"config": "~/small.yaml", "out": "~/run", "settings": ("demonstrations=1",), "job": "train"}
+    jobs = ActorJobs(ActorNodeConfig(**given), lambda: Site(Deployment(), lockstep=True), print)
+    assert f"run directory: {tmp_path / 'run'}" in jobs.run()
+    assert (tmp_path / "run" / "summary.json").is_file()
+    assert not (tmp_path / "~").exists()
