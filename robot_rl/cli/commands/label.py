@@ -238,6 +238,7 @@ def _train(arguments: argparse.Namespace) -> Reply:
     from robot_rl.reward.labels.watch_store import instruction_of
     from robot_rl.reward.query import QueryKind
     from robot_rl.reward.validation.ground_truth import read_truth
+    from robot_rl.system.atomic_file import check_can_be_written
     from robot_rl.system.progress import Progress
 
     kind = QueryKind(arguments.kind)
@@ -246,6 +247,7 @@ def _train(arguments: argparse.Namespace) -> Reply:
         arguments.parser.error("--frames is for --kind progress; success is learned from first and last frames")
     if count < 2:
         arguments.parser.error("--frames must be at least 2: the first one and the last")
+    check_can_be_written(arguments.out)
     with EpisodeStore.open(find_store(arguments.store)) as store:
         settings = HeadSettings(
             task=arguments.task or instruction_of(store.metadata.get("task")),
