@@ -171,6 +171,17 @@ def test_too_few_examples_and_unknown_cameras_are_refused(folder, tmp_path):
         train_classifier([LabelledStore(folder / "train")], "push", replace(SETTINGS, gates=gates))
 
 
+@pytest.mark.parametrize("size", [64, 32])
+def test_grey_frames_are_refused_in_one_line(folder, tmp_path, size):
+    """As an imported dataset may have them."""
+    with EpisodeStore.create(tmp_path / "grey") as store:
+        for one in LabelledStore(folder / "train").episodes(0):
+            grey = one.episode.observations["images/front"][..., :1]
+            store.append(replace(one.episode, observations={**one.episode.observations, "images/front": grey}))
+    with pytest.raises(DataError, match=r"frames are uint8 \(\d+, 64, 64, 1\), must be RGB"):
+        train_classifier([LabelledStore(tmp_path / "grey")], "push", replace(SETTINGS, size=size))
+
+
 # ------------------------------------------------------------------ as a judge
 
 
