@@ -126,8 +126,8 @@ def remembered_settings(config: LabelConfig) -> dict[str, Any]:
 
     cascade = replace(config.cascade, head=placed(config.cascade.head))
     examples = replace(config.examples, store=placed(config.examples.store))
-    files = {"head": placed(config.head), "prompt": placed(config.prompt)}
-    return config_to_dict(replace(config, **files, cascade=cascade, examples=examples))
+    head, prompt = placed(config.head), placed(config.prompt)
+    return config_to_dict(replace(config, head=head, prompt=prompt, cascade=cascade, examples=examples))
 
 
 def query_identity(backend: Backend, config: LabelConfig, task: str, camera: str) -> dict[str, object]:
