@@ -196,6 +196,7 @@ def _board(arguments: argparse.Namespace) -> Reply:
 
 def _intrinsics(arguments: argparse.Namespace) -> Reply:
     _check_opencv()
+    _check_outputs(arguments)
     from calibration.camera.board import Board
     from calibration.guided.flow import IntrinsicsFlow
     from calibration.guided.recording import picture_files, read_picture
@@ -217,6 +218,7 @@ def _intrinsics(arguments: argparse.Namespace) -> Reply:
 
 def _hand_eye(arguments: argparse.Namespace) -> Reply:
     _check_opencv()
+    _check_outputs(arguments)
     from calibration.camera.board import Board
     from calibration.guided.flow import HandEyeFlow
     from calibration.guided.recording import picture_files, read_picture, read_pose_stamps, read_poses, split_at
@@ -264,6 +266,7 @@ def _with_earlier_part(arguments: argparse.Namespace, reply: Reply, flow: HandEy
 
 def _time_offset(arguments: argparse.Namespace) -> Reply:
     _check_opencv()
+    _check_outputs(arguments)
     from calibration.arm.time_offset import StampedImage, calibrate_time_offset
     from calibration.camera.board import Board
     from calibration.camera.view import BadViewError, BoardDetector
@@ -288,6 +291,7 @@ def _time_offset(arguments: argparse.Namespace) -> Reply:
 
 def _wrench(arguments: argparse.Namespace) -> Reply:
     _check_opencv()
+    _check_outputs(arguments)
     from calibration.arm.wrench import calibrate_wrench
     from calibration.guided.recording import read_wrenches
     from calibration.report.motion_reports import wrench_report
@@ -305,6 +309,7 @@ def _sim(arguments: argparse.Namespace) -> Reply:
     from robot_rl.data.store.store import EpisodeStore
     from robot_rl.env.registry import make_workcell
 
+    _check_outputs(arguments)
     cell = make_workcell(arguments.task)
     try:
         if cell.playback is None:
@@ -342,6 +347,15 @@ def _check_opencv() -> None:
         raise CalibrationError(f"needs OpenCV ({error}): pip install 'robot_rl[calibration]'") from error
     if not hasattr(cv2, "calibrateHandEye"):
         raise CalibrationError(f"OpenCV {cv2.__version__} lacks calibrateHandEye: pip install 'robot_rl[calibration]'")
+
+
+def _check_outputs(arguments: argparse.Namespace) -> None:
+    """Find out before the work whether its files can be written."""
+    from robot_rl.system.atomic_file import check_can_be_written
+
+    for name in ("out", "report", "camera_info", "train_config"):
+        if (file := getattr(arguments, name, None)) is not None:
+            check_can_be_written(file)
 
 
 def _print_advice(number: int, total: int, name: str, advice: Advice) -> None:

@@ -14,6 +14,7 @@ from robot_rl.env.action_mapping import SafetyFilter
 from robot_rl.env.playback import Motion
 from robot_rl.env.robot_io import RobotState
 from robot_rl.env.task import TaskSpec
+from robot_rl.env.task_arms import WRENCH
 from robot_rl.errors import DataError
 from robot_rl.geometry import Pose
 
@@ -33,7 +34,7 @@ def motions_of(episodes: Iterable[Episode], task: TaskSpec) -> Iterator[Motion]:
         task: The task and its limits.
 
     Raises:
-        DataError: if an episode lacks the pose at which it began.
+        DataError: if an episode lacks forces, or the pose at which it began.
     """
     for episode in episodes:
         free = _free_steps(episode, task)
@@ -43,7 +44,12 @@ def motions_of(episodes: Iterable[Episode], task: TaskSpec) -> Iterator[Motion]:
 
 def _free_steps(episode: Episode, task: TaskSpec) -> int:
     """Return the number of steps before the first that is not free."""
-    force = np.linalg.norm(episode.observations["state/wrench"][1:, :3], axis=1)
+    if (wrench := episode.observations.get(WRENCH)) is None:
+        raise DataError(
+            f"episode {episode.episode_id} has no forces ({WRENCH}), so where contact begins is not known; record with "
+            "an arm that measures them"
+        )
+    force = np.linalg.norm(wrench[1:, :3], axis=1)
     bound = (force > CONTACT_FORCE) | (episode.source == Source.HOLD)
     steps = len(task.action_axes)
     bound |= episode.action[:, steps : steps + len(task.wrench_axes)].any(axis=1)

@@ -65,7 +65,7 @@ def step_responses(
 
 
 def figures(responses: dict[str, list[StepResponse]]) -> dict[str, dict[str, dict[str, float]]]:
-    """Return, by axis and quantity, the median and the largest over the steps, in ms and mm."""
+    """Return, by axis and quantity, the median and the largest over the steps, in ms and mm; NaN is never."""
     names = {
         "lag": "lag_ms",
         "rise": "rise_ms",
@@ -76,11 +76,16 @@ def figures(responses: dict[str, list[StepResponse]]) -> dict[str, dict[str, dic
     found: dict[str, dict[str, dict[str, float]]] = {}
     for axis, rows in responses.items():
         columns: dict[str, Any] = {name: np.array([asdict(row)[name] for row in rows]) * 1e3 for name in names}
+        columns["rise"][np.isnan(columns["rise"])] = np.inf  # never: later than all others
         found[axis] = {
-            names[name]: {"median": round(float(np.median(column)), 3), "largest": round(float(column.max()), 3)}
+            names[name]: {"median": _rounded(np.median(column)), "largest": _rounded(column.max())}
             for name, column in columns.items()
         }
     return found
+
+
+def _rounded(value: float) -> float:
+    return round(float(value), 3) if value < np.inf else float("nan")
 
 
 def _step(arm: ArmUnderTrial, home: Pose, direction: np.ndarray) -> Trace:

@@ -52,8 +52,10 @@ def doctor(arguments: argparse.Namespace) -> Reply:
         RunDirectoryError: if the page cannot be written.
     """
     from robot_rl.doctor.report import html_page, summary, text_lines  # here, as `--help` should not wait
-    from robot_rl.system.atomic_file import write_atomically
+    from robot_rl.system.atomic_file import check_can_be_written, write_atomically
 
+    if arguments.html is not None:
+        check_can_be_written(arguments.html)
     results = list(_results(arguments))
     subject = " ".join(filter(None, (arguments.robot and str(arguments.robot), arguments.host)))
     answer, lines = summary(results, subject), text_lines(results)

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from robot_rl.cli.parts.command import MakeParser, Reply
-from robot_rl.errors import ConfigError
+from robot_rl.errors import ConfigError, RobotRLError
 
 logger = logging.getLogger(__name__)
 FLAGS = ("arm", "judge", "start", "box_low", "box_high", "teleop", "task", "instruction", "gripper")
@@ -54,7 +54,7 @@ def init(arguments: argparse.Namespace) -> Reply:
     Raises:
         ConfigError: if the file exists, a flag is wrong, or an answer is missing.
     """
-    from robot_rl.arm.robot_connection import read_connection  # here, as `--help` should not wait
+    from robot_rl.cell.robot_file import read_robot_file  # here, as `--help` should not wait
     from robot_rl.doctor.contract.machine import Machine
     from robot_rl.doctor.examine import examine
     from robot_rl.doctor.report import text_lines
@@ -74,7 +74,11 @@ def init(arguments: argparse.Namespace) -> Reply:
     questions = Questions(given, interactive=interactive)
     plan = interview(questions, found, settings=arguments.setting, cameras=arguments.camera)
     _write_new(out, robot_file_text(plan, str(out)))
-    robot = read_connection(out)
+    try:
+        robot = read_robot_file(out, plan.task).connection
+    except RobotRLError:
+        out.unlink()  # it would keep the corrected call from writing
+        raise
     commands = first_day(plan, str(out))
     lines = [f"written: {out}; read it once"]
     results = []

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import keyword
+import math
 import re
 from collections.abc import Iterable
 from typing import Any
@@ -68,8 +69,11 @@ def interview(
     box = tuple(map(_floats, (low, high)))
     if any(a >= b for a, b in zip(*box, strict=True)):
         raise ConfigError(f"every number of --box-low ({low}) has to be below that of --box-high ({high})")
+    if start is not None and not all(a <= x <= b for a, x, b in zip(box[0], start.position, box[1], strict=True)):
+        at = " ".join(f"{value:g}" for value in start.position)
+        raise ConfigError(f"the start ({at}) has to be in the box, from {low} to {high}; move one of them")
     offered = tuple(cameras)
-    named = dict(map(_named_camera, offered)) if offered else _cameras(questions, found)
+    named = _named_cameras(offered) if offered else _cameras(questions, found)
     devices = [(name, "plugged in") for name in found.devices] + [("console", "in the browser")]
     device = questions.choose("--teleop", "With what does a person lead the arm?", devices, devices[0][0])
     usual = ("touch", "bring the tool to the goal") if judge == "goal" else ("first_task", TASK)
@@ -190,6 +194,15 @@ def _cameras(questions: Questions, found: PluggedIn) -> dict[str, str]:
     return named
 
 
+def _named_cameras(offered: Iterable[str]) -> dict[str, str]:
+    named: dict[str, str] = {}
+    for name, source in map(_named_camera, offered):
+        if name in named:
+            raise ConfigError(f"--camera {name}={source}: {name} is the name of another camera, {named[name]}")
+        named[name] = source
+    return named
+
+
 def _named_camera(text: str) -> tuple[str, str]:
     name, equals, source = text.partition("=")
     if not equals or ":" not in source:
@@ -212,5 +225,7 @@ def _floats(text: str) -> tuple[float, float, float]:
     try:
         x, y, z = (float(part) for part in text.replace(",", " ").split())
     except ValueError:
-        raise ConfigError(f"{text!r} are not three numbers, e.g. 0.35 -0.15 0.1") from None
+        x = y = z = math.nan
+    if not all(map(math.isfinite, (x, y, z))):
+        raise ConfigError(f"{text!r} are not three numbers, e.g. 0.35 -0.15 0.1")
     return x, y, z

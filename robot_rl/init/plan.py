@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shlex
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -11,6 +12,8 @@ import numpy as np
 
 from robot_rl.cell.goal import GoalConfig
 from robot_rl.config.describe import as_typed, list_keys
+from robot_rl.config.yaml_file import parse_yaml
+from robot_rl.errors import ConfigError
 from robot_rl.geometry import Pose
 
 TOOL_DOWN = np.array([0.0, 1.0, 0.0, 0.0])
@@ -60,7 +63,7 @@ def robot_file_text(plan: RobotPlan, name: str) -> str:
         name: Of the file, for its first line.
     """
     cameras = [
-        f"  {camera}: {{source: {as_typed(source)}, width: 640, height: 480, rate: 30}}"
+        f"  {camera}: {{source: {_in_yaml(source)}, width: 640, height: 480, rate: 30}}"
         for camera, source in plan.cameras.items()
     ]
     names = f"[{', '.join(plan.cameras)}]"
@@ -93,7 +96,7 @@ def robot_file_text(plan: RobotPlan, name: str) -> str:
         *cameras,
         "",
         f"task: # {plan.task}",
-        f"  instruction: {as_typed(plan.instruction)}",
+        f"  instruction: {_in_yaml(plan.instruction)}",
         f"  max_steps: {30 if goal else 100} # of an episode, of a control period each",
         "  control_period: 0.1 # [s]",
         "  workspace: # where the tcp may go, from where the arm is when an episode begins",
@@ -157,13 +160,25 @@ def _arm_lines(plan: RobotPlan) -> list[str]:
     keys = list_keys(plan.config_type)
     docs = {key.key: " ".join(key.doc.split()) for key in keys}
     lines = [
-        f"  {name}: {as_typed(value)} # {docs.get(name, '')}".rstrip(" #") for name, value in plan.settings.items()
+        f"  {name}: {_in_yaml(value)} # {docs.get(name, '')}".rstrip(" #") for name, value in plan.settings.items()
     ]
     return lines + [
         f"  # {key.key}: {as_typed(key.default)} # {docs[key.key]}".rstrip(" #")
         for key in keys
         if key.key not in plan.settings
     ]
+
+
+def _in_yaml(value: Any) -> str:
+    """Return a value as YAML that is read as the same one: a text with `: `, ` #` or only digits needs quotes."""
+    text = as_typed(value)
+    if not isinstance(value, str):
+        return text
+    try:
+        same = parse_yaml(f"{{x: {text}}}", "it") == {"x": value}
+    except ConfigError:
+        same = False
+    return text if same else json.dumps(value, ensure_ascii=False)
 
 
 def _numbers(values: Iterable[float]) -> str:

@@ -81,6 +81,24 @@ def test_a_task_without_cameras_is_trained_and_evaluated_but_not_filmed(plugins,
 # ------------------------------------------------- a directory with several runs
 
 
+@pytest.mark.parametrize(
+    "line",
+    [
+        "classifier train frames --out taken",
+        "classifier report classifier.pt frames --out taken",
+        "label train demos --out taken",
+        "doctor --html taken",
+        "calibrate intrinsics pictures --board charuco:11x8:20mm:15mm --camera front --out taken",
+        "calibrate wrench poses.csv --robot fr3 --out tool.yaml --report taken",
+        "calibrate sim store --task peg_insert --robot fr3 --out arm.yaml --train-config taken",
+    ],
+)
+def test_a_result_that_cannot_be_written_is_refused_before_the_work(line, work, refused):
+    """Which takes minutes: here what it needs is not even there."""
+    (work / "taken").mkdir()
+    refused(line, "taken")
+
+
 def test_a_directory_with_runs_in_it_names_them(work, refused):
     for name in (
         "relocate_back",

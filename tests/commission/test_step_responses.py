@@ -9,7 +9,7 @@ from lockstep_arm import LockstepArm
 from robot_rl.commission.motion.arm_under_trial import ArmUnderTrial
 from robot_rl.commission.motion.response import stands_after
 from robot_rl.commission.motion.trace import Trace
-from robot_rl.commission.step_responses import BEFORE, figures, step_responses
+from robot_rl.commission.step_responses import BEFORE, StepResponse, figures, step_responses
 from robot_rl.config.command_limits import CommandLimits
 from robot_rl.viz.step_response_plot import step_response_plot
 
@@ -40,6 +40,13 @@ def test_jitter_is_the_noise_and_a_sagging_arm_has_a_steady_error():
 
 def test_a_step_that_is_never_reached_has_no_rise():
     assert math.isnan(figures(measured(tau=20.0)[0])["x"]["rise_ms"]["median"])
+
+
+def test_one_step_that_is_never_reached_does_not_take_the_median_of_the_others():
+    steps = [StepResponse(0.0, 0.0, 0.0, 0.0, rise) for rise in (0.1, 0.2, 0.3, math.nan)]
+    rise = figures({"x": steps})["x"]["rise_ms"]
+    assert rise["median"] == pytest.approx(250.0)
+    assert math.isnan(rise["largest"])
 
 
 def test_the_plot_is_a_picture(tmp_path):

@@ -271,6 +271,37 @@ def test_who_holds_a_device(tmp_path):
     assert len(results) == 2
 
 
+def test_what_a_robot_needs_may_be_named_by_a_link_that_stays(tmp_path):
+    """As `robot-rl init` writes it."""
+    names = ("/dev/serial/by-id/usb-Maker_1234", "/dev/v4l/by-id/usb-Webcam-index0")
+    fake = FakeMachine(tmp_path, refused=("video0",), devices=names)
+    for node in ("ttyUSB0", "video0"):
+        fake.write(f"dev/{node}")
+    fake.write("sys/class/video4linux/video0/name", "Webcam")
+    fake.link("dev/serial/by-id/usb-Maker_1234", "../../ttyUSB0")
+    fake.link("dev/v4l/by-id/usb-Webcam-index0", "../../video0")
+    fake.process(11, "old_driver", "/dev/ttyUSB0")
+    fake.process(12, "cheese", "/dev/video0", "/dev/video7")
+    held = found(check_holders, fake)
+    severities = {name: result.severity for name, result in held.items()}
+    assert severities == {
+        "devices in use /dev/ttyUSB0": "fault",
+        "devices in use /dev/video0": "fault",
+        "devices in use /dev/video7": "note",
+    }
+    assert found(check_device_nodes, fake)["camera /dev/video0 (Webcam)"].severity == "fault"
+    assert found(check_serial_ports, fake)["serial port /dev/ttyUSB0"].severity == "ok"
+
+
+@pytest.mark.parametrize(("flags", "severity"), [("0x40081", "ok"), ("0x40080", "fault"), (None, "fault")])
+def test_a_can_bus_that_a_robot_needs(tmp_path, flags, severity):
+    fake = FakeMachine(tmp_path, devices=("can0",))
+    if flags is not None:
+        fake.files(**{"sys/class/net/can0/type": "280", "sys/class/net/can0/flags": flags})
+    assert {name: result.severity for name, result in found(check_can, fake).items()} == {"CAN can0": severity}
+    assert all(result.severity == "ok" for result in found(check_device_nodes, fake).values()), "a bus is no node"
+
+
 def test_can(fake):
     for card, (kind, flags) in {"can0": ("280", "0x40080"), "can1": ("280", "0x40081"), "eth0": ("1", "0x1")}.items():
         fake.files(**{f"sys/class/net/{card}/type": kind, f"sys/class/net/{card}/flags": flags})

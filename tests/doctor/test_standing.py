@@ -56,8 +56,11 @@ def test_a_driver_is_observed_and_closed():
     [
         ({}, "arm gap", "ok"),
         ({"arrivals": np.arange(0.0, 5.0, 0.05)}, "arm rate", "note"),
-        ({"arrivals": [0.0, 0.01, 0.02, 0.12, 0.13]}, "arm gap", "note"),
+        ({"arrivals": [0.0, 0.01, 0.02, 0.12, 0.13], "seconds": 0.13}, "arm gap", "note"),
         ({"arrivals": [0.0, 0.01, 0.02, 0.5, 0.51]}, "arm gap", "fault"),
+        ({"arrivals": np.arange(0.0, 1.0, 0.01)}, "arm gap", "fault"),  # silent for the other four seconds
+        ({"arrivals": np.arange(0.0, 1.0, 0.01)}, "arm rate", "note"),
+        ({"arrivals": [0.0]}, "arm gap", "fault"),
         ({"delay": 0.05}, "arm stamps", "note"),
         ({"delay": 0.5}, "arm stamps", "fault"),
         ({"delay": -1.0}, "arm stamps", "fault"),

@@ -5,6 +5,7 @@ import time
 from dataclasses import replace
 
 import numpy as np
+import pytest
 from fakes import SPEC, FakeOperator, fake_workcell
 from test_demo_session import Paced
 
@@ -146,6 +147,14 @@ def test_a_straying_operator_leads_strays_rests_and_gives_up():
     late = lead(quits, SPEC.max_steps * 3)[SPEC.max_steps :]
     led = np.stack([plain.act(STATE, None) for _ in range(50)])
     assert np.abs(late.mean(axis=0) - led.mean(axis=0)).max() > 0.1
+
+
+@pytest.mark.parametrize("steps", [1, 8, 11, 12])
+def test_it_gives_up_in_short_episodes_too(steps):
+    quits = StrayingOperator(FakeOperator(CELL.task), replace(SPEC, max_steps=steps), StrayHabit(give_up=1.0))
+    for seed in range(5):
+        quits.reset(seed, True)
+        assert lead(quits, steps).shape == (steps, SPEC.action_size)
 
 
 def test_who_strays_pushes_with_no_wrench():

@@ -54,6 +54,17 @@ def test_flags_alone_write_a_file_that_is_valid(lab):
     assert len(commands) == 6 and commands[0].startswith("robot-rl doctor robot.yaml")
 
 
+def test_texts_are_read_from_the_file_as_they_were_given(lab):
+    folder, call = lab
+    told = "put the plug: red, #2, {upright}"
+    flags = ("--instruction", told, "--setting", "address='0123'", "--camera", "wrist=file:my, frames #1")
+    code, _, err = call(*FLAGS, *flags, "--task", "plug")
+    assert code == 0, err
+    robot = read_robot_file(folder / "robot.yaml", "plug")
+    assert (robot.task.instruction, robot.cameras["wrist"].source) == (told, "file:my, frames #1")
+    assert robot.connection.driver_config.address == "0123"
+
+
 def test_where_the_arm_judges_itself_the_file_needs_no_editing(lab):
     folder, call = lab
     code, out, err = call(*FLAGS, "--judge", "goal", "--json")
@@ -104,6 +115,10 @@ def test_answers_make_the_same_file_as_flags(lab):
         (("--task", "My Task"), "is no name"),
         (("--judge", "goal", "--start", "none"), "--start: the goals lie around it"),
         (("--start", "there"), "'there' are not three numbers"),
+        (("--start", "9 0 0.2", "--box-low", "0 0 0", "--box-high", "1 1 1"), "start (9 0 0.2) has to be in"),
+        (("--box-low", "nan 0 0"), "'nan 0 0' are not three numbers"),
+        (("--camera", "wrist=file:a", "--camera", "wrist=file:b"), "wrist is the name of another camera, file:a"),
+        (("--camera", "on=file:a"), "cameras"),
     ],
 )
 def test_a_wrong_flag_is_named_and_nothing_is_written(lab, flags, named):

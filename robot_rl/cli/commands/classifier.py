@@ -167,7 +167,9 @@ def _cameras(task: str, named: list[str], robot: RobotFile | None) -> tuple[str,
 def _train(arguments: argparse.Namespace) -> Reply:
     from robot_rl.data.store.layout import find_store, read_head
     from robot_rl.reward.classifier.physical_gate import parse_gate
+    from robot_rl.system.atomic_file import check_can_be_written
 
+    check_can_be_written(arguments.out)
     gates = tuple(parse_gate(text) for text in arguments.gate)
     task = str(read_head(find_store(arguments.stores[0]))["metadata"].get("task", ""))
     one_thread()
@@ -216,7 +218,10 @@ def _train(arguments: argparse.Namespace) -> Reply:
 
 def _report(arguments: argparse.Namespace) -> Reply:
     from robot_rl.reward.classifier.classifier import read_classifier_file
+    from robot_rl.system.atomic_file import check_can_be_written
 
+    page = arguments.out or arguments.classifier.with_suffix(".png")
+    check_can_be_written(page)
     file = read_classifier_file(arguments.classifier)
     classifier = file.classifier
     one_thread()
@@ -232,7 +237,6 @@ def _report(arguments: argparse.Namespace) -> Reply:
         labelled = (one for store in stores for one in store.episodes(0))
         episodes, skipped = evaluate_episodes(classifier, labelled, on_episode=shown.update)
     report = make_classifier_report(classifier, episodes, skipped)
-    page = arguments.out or arguments.classifier.with_suffix(".png")
     draw_report(classifier, report, page)
     certify(file, report)
     gate = report.gate

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import logging
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -97,10 +96,6 @@ def _config(arguments: argparse.Namespace) -> Any:
     return load_component(LabelConfig, arguments.config, given_settings(arguments, flags))
 
 
-def _absolute(file: str) -> str:
-    return str(Path(file).resolve()) if file else ""
-
-
 def _list_settings() -> Reply:
     from robot_rl.config.describe import list_keys
     from robot_rl.config.labelling import LabelConfig
@@ -115,14 +110,13 @@ def _run(arguments: argparse.Namespace) -> Reply:
     if arguments.store is None:
         arguments.parser.error("which STORE? the directory of an episode store, or of a run")
     config = _config(arguments)
-    from robot_rl.config.load import config_to_dict
     from robot_rl.data.store.layout import find_store
     from robot_rl.data.store.reward_overlays import check_overlay_name
     from robot_rl.data.store.store import EpisodeStore
     from robot_rl.reward.budget import Budget
     from robot_rl.reward.label_store import LabelStore
     from robot_rl.reward.labels.annotate import Labelling
-    from robot_rl.reward.labels.annotate_new import query_identity
+    from robot_rl.reward.labels.annotate_new import query_identity, remembered_settings
     from robot_rl.reward.labels.units import Units
     from robot_rl.reward.labels.watch_store import instruction_of
     from robot_rl.reward.validation.evidence_needed import describe_needed
@@ -141,16 +135,7 @@ def _run(arguments: argparse.Namespace) -> Reply:
         backend = make_backend(config, Budget(config.budget))
         with LabelStore(path, create=True) as labels, Progress(len(units), f"label {name}", unit="questions") as shown:
             identity = query_identity(backend, config, task, units.camera)
-            cascade = replace(config.cascade, head=_absolute(config.cascade.head))
-            examples = replace(config.examples, store=_absolute(config.examples.store))
-            remembered = replace(
-                config,
-                head=_absolute(config.head),
-                prompt=_absolute(config.prompt),
-                cascade=cascade,
-                examples=examples,
-            )
-            labels.begin(name, units.kind, identity, config_to_dict(remembered))
+            labels.begin(name, units.kind, identity, remembered_settings(config))
             work = Labelling(labels, name, backend)
             try:
                 done = work.run(units, lambda p: shown.update(p.known + p.queried + p.unanswered, cost=p.cost or None))
@@ -238,6 +223,7 @@ def _train(arguments: argparse.Namespace) -> Reply:
     from robot_rl.reward.labels.watch_store import instruction_of
     from robot_rl.reward.query import QueryKind
     from robot_rl.reward.validation.ground_truth import read_truth
+    from robot_rl.system.atomic_file import check_can_be_written
     from robot_rl.system.progress import Progress
 
     kind = QueryKind(arguments.kind)
@@ -246,6 +232,7 @@ def _train(arguments: argparse.Namespace) -> Reply:
         arguments.parser.error("--frames is for --kind progress; success is learned from first and last frames")
     if count < 2:
         arguments.parser.error("--frames must be at least 2: the first one and the last")
+    check_can_be_written(arguments.out)
     with EpisodeStore.open(find_store(arguments.store)) as store:
         settings = HeadSettings(
             task=arguments.task or instruction_of(store.metadata.get("task")),

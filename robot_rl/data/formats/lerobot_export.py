@@ -63,7 +63,8 @@ def export_lerobot(
         out: The directory; must not exist, or be empty.
         images: `png` is lossless; `video` is H.264, much smaller, with loss.
         fps: Frames per second; None takes the rate of the stamps.
-        task: Instruction of the task; None takes the store's `task`.
+        task: Instruction of the task; None takes the store's `task`, or else that of each episode, as of an imported
+            dataset of several tasks.
         successes: Only the episodes that succeeded, a person's later label included: imitation does not tell them from
             the others.
         scene: Keys of the vectors that describe the scene and not the robot; see `columns_of`.
@@ -91,7 +92,7 @@ def export_lerobot(
         if out.exists() and any(out.iterdir()):
             raise RunDirectoryError(f"{out}: not empty; choose another directory")
         out.mkdir(parents=True, exist_ok=True)
-    writer = _Writer(out, columns, images, rate, task or str(store.metadata.get("task", "task")))
+    writer = _Writer(out, columns, images, rate, task or str(store.metadata.get("task") or ""))
     for episode_id in ids:
         writer.add(store.read(episode_id))
         on_episode()
@@ -105,6 +106,7 @@ class _Writer:
     def __init__(self, out: Path, columns: list[Column], images: ImageFormat, fps: float, task: str) -> None:
         self._out, self._columns, self._images, self._fps, self._task = out, columns, images, fps, task
         self._scene = [column.key for column in columns if column.feature == ENVIRONMENT_STATE]
+        self._tasks: dict[str, int] = {}
         self._episodes: list[dict[str, Any]] = []
         self._facts: list[dict[str, Any]] = []
         self._statistics = Statistics()
@@ -119,20 +121,20 @@ class _Writer:
             )
         number, length = len(self._episodes), len(episode)
         vectors = {**stack_state(self._columns, episode.observations, length), **step_features(episode)}
-        steps = np.arange(length)
+        steps, tasks = np.arange(length), self._tasks_of(episode)
         vectors |= {
             "timestamp": (steps / self._fps).astype(np.float32),
             "frame_index": steps,
             "episode_index": np.full(length, number),
             "index": self.frames + steps,
-            "task_index": np.zeros(length, np.int64),
+            "task_index": np.full(length, self._tasks[tasks[0]]),
         }
         cameras = [column for column in self._columns if column.key.startswith(IMAGE_PREFIX)]
         pictures = {column.feature: episode.observations[column.key][:length] for column in cameras}
         place = {"chunk_index": number // CHUNK, "file_index": number % CHUNK}
         row: dict[str, Any] = {
             "episode_index": number,
-            "tasks": [self._task],
+            "tasks": tasks,
             "length": length,
             "dataset_from_index": self.frames,
             "dataset_to_index": self.frames + length,
@@ -178,7 +180,7 @@ class _Writer:
         with writing(self._out):
             (self._out / EPISODES_PATH).parent.mkdir(parents=True, exist_ok=True)
             pq.write_table(pa.Table.from_pylist(self._episodes), self._out / EPISODES_PATH)
-            tasks = pa.table({"task_index": pa.array([0], pa.int64()), "task": [self._task]})
+            tasks = pa.table({"task_index": pa.array(self._tasks.values(), pa.int64()), "task": list(self._tasks)})
             pq.write_table(tasks.replace_schema_metadata({"pandas": json.dumps(_PANDAS)}), self._out / TASKS_PATH)
         extra = {
             "version": EXTRA_VERSION,
@@ -191,7 +193,7 @@ class _Writer:
             "robot_type": None,
             "total_episodes": len(self._episodes),
             "total_frames": self.frames,
-            "total_tasks": 1,
+            "total_tasks": len(self._tasks),
             "chunks_size": CHUNK,
             "data_files_size_in_mb": 100,
             "video_files_size_in_mb": 200,
@@ -203,6 +205,14 @@ class _Writer:
         }
         for name, value in ((EXTRA, extra), ("meta/stats.json", self._statistics.whole()), ("meta/info.json", info)):
             write_atomically(self._out / name, json.dumps(value, indent=2) + "\n")
+
+    def _tasks_of(self, episode: Episode) -> list[str]:
+        """Return the instructions of an episode, which have an index each then."""
+        own = episode.metadata.get("tasks")  # of an imported dataset of several tasks
+        tasks = [self._task] if self._task else list(map(str, own)) if isinstance(own, list) and own else ["task"]
+        for task in tasks:
+            self._tasks.setdefault(task, len(self._tasks))
+        return tasks
 
     def _write_data(self, path: Path, vectors: dict[str, np.ndarray], pictures: dict[str, np.ndarray]) -> None:
         pa, pq = need_pyarrow()

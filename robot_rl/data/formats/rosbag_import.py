@@ -68,7 +68,8 @@ def read_bag(path: Path, mapping: BagMapping) -> Iterator[Episode]:
     """Return the episodes of a bag.
 
     Raises:
-        DataError: naming the topic, and the field, that is missing, too old or of another kind.
+        DataError: naming the topic, and the field, that is missing, too old or of another kind; or if it holds no
+            episode.
         PluginError: if the packages that read bags are not installed.
     """
     tracks = {name: Track() for name in mapping.topics}
@@ -88,6 +89,11 @@ def read_bag(path: Path, mapping: BagMapping) -> Iterator[Episode]:
         if episode is not None:
             yield episode
             number += 1
+    if number == 0:
+        while_true = f" while topic {mapping.episode.topic} is true" if mapping.episode is not None else ""
+        raise DataError(
+            f"{path}: holds no episode: there is no step of {1 / mapping.rate:g} s with all topics{while_true}"
+        )
 
 
 def _fill(file: Path, mapping: BagMapping, tracks: Mapping[str, Track]) -> set[str]:

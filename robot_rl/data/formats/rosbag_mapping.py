@@ -54,12 +54,12 @@ class BagMapping(_Strict):
 
     @model_validator(mode="after")
     def _check(self) -> BagMapping:
-        for key, entry in {**self.observations, "action": self.action}.items():
+        if wrong := [key for key in self.observations if not key.startswith((IMAGE_PREFIX, "state/"))]:
+            raise ValueError(f"observation {wrong[0]!r} must be called state/... or images/...")
+        for key, entry in self.topics.items():
             if key.startswith(IMAGE_PREFIX):
                 if entry.fields:
                     raise ValueError(f"{key} is a picture; leave out `fields`")
-            elif key != "action" and not key.startswith("state/"):
-                raise ValueError(f"observation {key!r} must be called state/... or images/...")
             elif not entry.fields:
                 raise ValueError(f"{key} needs `fields`")
         return self

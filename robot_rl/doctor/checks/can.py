@@ -15,7 +15,15 @@ _UP = 0x1
 def check_can(machine: Machine) -> Iterator[CheckResult]:
     """Look at all of them."""
     found = [card for card in entries(machine.sys / "class/net") if read_text(card / "type") == _TYPE]
-    if not found:
+    buses = [device for device in machine.devices if not device.startswith("/dev/")]
+    for name in sorted(set(buses) - {card.name for card in found}):
+        yield CheckResult(
+            f"CAN {name}",
+            "fault",
+            f"the robot's configuration names the CAN bus {name}, which is not there",
+            cure="plug its adapter in, or correct the name: ip -brief link",
+        )
+    if not found and not buses:
         yield CheckResult("CAN", "ok", "no CAN bus is there")
     for card in found:
         up = bool(int(read_text(card / "flags") or "0", 16) & _UP)

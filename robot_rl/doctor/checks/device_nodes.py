@@ -46,9 +46,8 @@ def check_device_nodes(machine: Machine) -> Iterator[CheckResult]:
         if not found:
             yield CheckResult(f"{kind}s", "ok", f"no {kind} is plugged into this machine")
         for node, name in found:
-            needed = machine.shown(node) in machine.devices
-            yield permission(machine, node, f"{kind} {machine.shown(node)} ({name})", needed)
-    for device in machine.devices:
+            yield permission(machine, node, f"{kind} {machine.shown(node)} ({name})", machine.needs(node))
+    for device in filter(lambda name: name.startswith("/dev/"), machine.devices):  # a CAN bus is no node
         if not (machine.dev / device.removeprefix("/dev/")).exists():
             yield CheckResult(
                 f"device {device}",

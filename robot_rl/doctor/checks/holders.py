@@ -28,7 +28,7 @@ def check_holders(machine: Machine) -> Iterator[CheckResult]:
     for device, programs in sorted(held.items()):
         yield CheckResult(
             f"devices in use {device}",
-            "fault" if device in machine.devices else "note",
+            "fault" if machine.needs(machine.dev / device.removeprefix("/dev/")) else "note",
             f"{device} is used by {', '.join(programs)}",
             cure="end it, unless it is your own training: kill " + programs[0].split()[-1].rstrip(")"),
         )

@@ -71,7 +71,7 @@ def stable_name(machine: Machine, node: Path, folder: str) -> str:
 
 def _port(machine: Machine, port: Path) -> Iterator[CheckResult]:
     shown, stable = machine.shown(port), stable_name(machine, port, "serial/by-id")
-    needed = bool({shown, stable} & set(machine.devices))
+    needed = machine.needs(port)
     yield permission(machine, port, f"serial port {shown}", needed)
     if needed and stable != shown and shown in machine.devices:
         yield CheckResult(

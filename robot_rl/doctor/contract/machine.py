@@ -27,7 +27,8 @@ class Machine:
         host: Address of the robot, `HOST` or `HOST:PORT`; empty: no network check.
         probe_seconds: How long the network to the robot is measured [s].
         bytes_per_hour: Of frames that the task records, before compression.
-        devices: Device nodes that the robot's configuration names, e.g. `/dev/ttyUSB0`: they have to be there.
+        devices: Device nodes and CAN buses that the robot's configuration names, e.g. `/dev/ttyUSB0`: they have to be
+            there.
     """
 
     sys: Path = Path("/sys")
@@ -62,6 +63,11 @@ class Machine:
     def shown(self, node: Path) -> str:
         """Return the path of a device node as people know it, `/dev/...`."""
         return f"/dev/{node.relative_to(self.dev)}"
+
+    def needs(self, node: Path) -> bool:
+        """Return whether the robot's configuration names a device node, by itself or by a link such as `by-id/...`."""
+        named = (self.dev / device.removeprefix("/dev/") for device in self.devices if device.startswith("/dev/"))
+        return any(one.resolve() == node.resolve() for one in named)
 
 
 def entries(folder: Path) -> list[Path]:

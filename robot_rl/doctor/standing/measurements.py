@@ -42,7 +42,7 @@ def judge_measurements(seen: ArmObservation) -> Iterator[CheckResult]:
         yield CheckResult(
             "arm state", "fault", text, cure="is the arm switched on, connected, and its controller active?"
         )
-    if len(seen.samples.get("pose", ())) > 1:
+    if seen.samples.get("pose"):
         yield from _rate(seen)
         yield from _stamps(seen)
         yield _rest(seen)
@@ -57,8 +57,9 @@ def judge_measurements(seen: ArmObservation) -> Iterator[CheckResult]:
 
 def _rate(seen: ArmObservation) -> Iterator[CheckResult]:
     arrivals = np.array([arrival for arrival, _, _ in seen.samples["pose"]]) / NS_PER_S
-    gaps = np.diff(arrivals)
-    rate, gap = 1.0 / float(gaps.mean()), float(gaps.max())
+    silent = max(0.0, seen.seconds - float(arrivals[-1] - arrivals[0]))  # from the last pose to the end
+    gaps = np.append(np.diff(arrivals), silent)
+    rate, gap = (len(arrivals) - 1) / max(seen.seconds, float(arrivals[-1] - arrivals[0]), 1e-9), float(gaps.max())
     slow = rate < LEAST_RATE
     yield CheckResult(
         "arm rate",
@@ -73,7 +74,7 @@ def _rate(seen: ArmObservation) -> Iterator[CheckResult]:
     yield CheckResult(
         "arm gap",
         severity,
-        f"the longest time between two poses was {1e3 * gap:.0f} ms; beyond {1e3 * seen.max_age:.0f} ms the arm holds",
+        f"the longest time without a pose was {1e3 * gap:.0f} ms; beyond {1e3 * seen.max_age:.0f} ms the arm holds",
         round(1e3 * gap, 2),
         "ms",
         f"at most {1e3 * GAP_NOTE:g} ms",

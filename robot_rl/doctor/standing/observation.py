@@ -83,9 +83,9 @@ def observe(make_driver: Callable[[DriverHost], ArmDriver], seconds: float, max_
         begun = observer.wall.now()
         if observer.first.is_set():
             time.sleep(seconds)
+        observed = (observer.wall.now() - begun) / NS_PER_S
         own = list(driver.own_checks()) if isinstance(driver, ChecksItself) else []
         faults = list(driver.faults())
-        observed = (observer.wall.now() - begun) / NS_PER_S
         return ArmObservation(
             {part: list(rows) for part, rows in list(observer.samples.items())},
             frozenset(driver.measures),

@@ -193,6 +193,20 @@ def debounced(score: np.ndarray, consecutive: int) -> np.ndarray:
     return np.concatenate([np.zeros(consecutive - 1), sliding_window_view(score, consecutive).min(axis=1)])
 
 
+def debounced_to_the_end(score: np.ndarray, shows: np.ndarray, consecutive: int) -> np.ndarray:
+    """Return the debounced score of an episode, shape (R + k - 1,).
+
+    The last frame of an episode that its task ended as a success is repeated: the next frames would have shown the
+    same.
+
+    Args:
+        score: As for `debounced`.
+        shows: Which frames show success, shape (R,).
+        consecutive: k.
+    """
+    return debounced(np.append(score, np.repeat(score[-1:] * shows[-1], consecutive - 1)), consecutive)
+
+
 def first_at_least(score: np.ndarray, threshold: float) -> int | None:
     """Return the first frame whose score reaches the threshold; None if none does."""
     reached = np.flatnonzero(score >= threshold)

@@ -157,7 +157,7 @@ def choose_frames(
     Returns:
         Number of the episode and row, of each.
     """
-    reach = [np.convolve(one.shows, np.ones(2 * NEAR + 1), "same")[: len(one.shows)] > 0 for one in labels]
+    reach = [np.convolve(one.shows, np.ones(2 * NEAR + 1))[NEAR : NEAR + len(one.shows)] > 0 for one in labels]
     rest = [one.negative & ~one.deceptive for one in labels]
     showing, deceptive, near, far = (
         [rng.permutation(np.flatnonzero(which)).tolist() for which in rows]

@@ -73,7 +73,8 @@ class StrayingOperator:
         self._operator.reset(seed, demonstrate)
         self._rng = np.random.default_rng([seed, 5])
         gives_up = self._rng.uniform() < self._habit.give_up
-        self._last_try = int(self._rng.integers(5, self._spec.max_steps // 2)) if gives_up else self._spec.max_steps
+        half = max(2, self._spec.max_steps // 2)
+        self._last_try = int(self._rng.integers(min(5, half - 1), half)) if gives_up else self._spec.max_steps
         self._steps = self._moving = self._resting = 0
         self.done = False
 

@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 
 from robot_rl.errors import DataError
-from robot_rl.reward.classifier.classifier import FrameScorer, RewardClassifier, debounced, first_at_least
+from robot_rl.reward.classifier.classifier import FrameScorer, RewardClassifier, debounced_to_the_end, first_at_least
 from robot_rl.reward.classifier.frames import LabelledEpisode
 from robot_rl.reward.classifier.physical_gate import all_open
 from robot_rl.reward.query import QueryKind
@@ -142,13 +142,8 @@ def _is_right(shows: np.ndarray, fired: int | None) -> bool:
 
 
 def _ended(classifier: RewardClassifier, shows: np.ndarray, score: np.ndarray) -> tuple[np.ndarray, int | None]:
-    """Return the debounced score, and where it ends the episode.
-
-    The last frame of an episode that its task ended as a success is repeated: the next frames would have shown the
-    same.
-    """
-    longer = np.append(score, np.repeat(score[-1:] * shows[-1], classifier.consecutive - 1))
-    found = debounced(longer, classifier.consecutive)
+    """Return the debounced score, and where it ends the episode."""
+    found = debounced_to_the_end(score, shows, classifier.consecutive)
     return found, first_at_least(found, classifier.threshold)
 
 

@@ -16,7 +16,7 @@ from torch import Tensor
 from robot_rl.data.schema import IMAGE_PREFIX
 from robot_rl.errors import ConfigError, DataError, UnknownNameError
 from robot_rl.reward.classifier.augment import augmented
-from robot_rl.reward.classifier.classifier import RewardClassifier, debounced, fast_features, frames_of
+from robot_rl.reward.classifier.classifier import RewardClassifier, debounced_to_the_end, fast_features, frames_of
 from robot_rl.reward.classifier.frames import FrameLabels, LabelledEpisode, LabelledStore, choose_frames
 from robot_rl.reward.classifier.physical_gate import PhysicalGate, all_open
 from robot_rl.reward.heads.success_head import FEWEST, SuccessHead, train_head
@@ -137,11 +137,11 @@ def _calibrated(
     draft = RewardClassifier(task, heads, slopes, offset, LEAST_THRESHOLD, settings.consecutive, settings.gates)
     before, after = [], []
     for z, one, is_open in zip(logits, labels, opens, strict=True):
-        score = debounced(draft.probability(z) * is_open, settings.consecutive)
-        if (rest := score[one.negative]).size:
+        score = debounced_to_the_end(draft.probability(z) * is_open, one.shows, settings.consecutive)
+        if (rest := score[: len(z)][one.negative]).size:
             before.append(rest.max())
         if one.shows.any():
-            after.append(score[one.shows].max())
+            after.append(score[np.pad(one.shows, (0, len(score) - len(z)), "edge")].max())
     threshold = max(LEAST_THRESHOLD, least_threshold(np.array(before), settings.false_positive_rate))
     facts = {
         "episodes": len(labels),

@@ -10,6 +10,7 @@ import numpy as np
 from robot_rl.config.labelling import ExamplesConfig, FramesConfig
 from robot_rl.data.schema import IMAGE_PREFIX, Episode
 from robot_rl.data.store.layout import find_store
+from robot_rl.data.store.operator_labels import outcomes
 from robot_rl.data.store.store import EpisodeStore
 from robot_rl.errors import DataError
 
@@ -34,6 +35,8 @@ class Example:
 def read_examples(config: ExamplesConfig, shown: FramesConfig) -> tuple[Example, ...]:
     """Read the first successful episodes of a store; `shown.count` frames of each, evenly spaced in time.
 
+    A person's later label of an episode counts instead of the recorded success.
+
     Args:
         config: Which store, and how many episodes.
         shown: Camera and number of frames.
@@ -44,7 +47,7 @@ def read_examples(config: ExamplesConfig, shown: FramesConfig) -> tuple[Example,
     if not config.count:
         return ()
     with EpisodeStore.open(find_store(Path(config.store))) as store:
-        names = [row.episode_id for row in store.summaries() if row.success][: config.count]
+        names = [name for name, success in outcomes(store).items() if success][: config.count]
         if len(names) < config.count:
             raise DataError(f"{store.path}: holds {len(names)} successful episodes, examples.count={config.count}")
         return tuple(_example(store.read(name), store.fingerprint(name), shown) for name in names)

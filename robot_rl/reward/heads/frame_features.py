@@ -11,6 +11,7 @@ import torch
 from PIL import Image
 from torch import Tensor
 
+from robot_rl.errors import DataError
 from robot_rl.learn.engine.hardware import Precision, computed_in
 from robot_rl.learn.networks.encoders import make_encoder
 
@@ -61,7 +62,13 @@ class FrameFeatures:
 
     @torch.inference_mode()
     def __call__(self, frames: np.ndarray) -> Tensor:
-        """Encode frames, uint8 (N, height, width, 3) -> (N, features), float32."""
+        """Encode frames, uint8 (N, height, width, 3) -> (N, features), float32.
+
+        Raises:
+            DataError: if they are no RGB images.
+        """
+        if frames.dtype != np.uint8 or frames.ndim != 4 or frames.shape[3] != 3:
+            raise DataError(f"frames are {frames.dtype} {frames.shape}, must be RGB: uint8 (n, height, width, 3)")
         rows = []
         for start in range(0, len(frames), self._batch):
             pixels = np.stack([self._resized(frame) for frame in frames[start : start + self._batch]])

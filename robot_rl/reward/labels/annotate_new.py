@@ -9,8 +9,9 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from robot_rl.config.labelling import LabelConfig
 from robot_rl.config.load import config_to_dict
@@ -89,7 +90,7 @@ class StoreLabelling:
             units = Units(store, self._config, self._task, only=[row.episode_id for row in rows])
             if not self._begun:
                 identity = query_identity(self._backend, self._config, self._task, units.camera)
-                self._labels.begin(self._name, units.kind, identity, config_to_dict(self._config))
+                self._labels.begin(self._name, units.kind, identity, remembered_settings(self._config))
                 self._begun = True
                 for unit, row in zip(units, rows, strict=True):
                     if (answer := self._labels.find(self._name, unit.subject)) is not None:
@@ -115,6 +116,18 @@ class StoreLabelling:
     def _report(self, row: EpisodeSummary, answer: Answer, lag: float | None, queried: bool) -> None:
         self._labelled.add(row.episode_id)
         self._on_label(row, answer, lag, queried)
+
+
+def remembered_settings(config: LabelConfig) -> dict[str, Any]:
+    """Return the settings as they are kept with the labels: files by their place, as trainings run elsewhere."""
+
+    def placed(file: str) -> str:
+        return str(Path(file).resolve()) if file else ""
+
+    cascade = replace(config.cascade, head=placed(config.cascade.head))
+    examples = replace(config.examples, store=placed(config.examples.store))
+    head, prompt = placed(config.head), placed(config.prompt)
+    return config_to_dict(replace(config, head=head, prompt=prompt, cascade=cascade, examples=examples))
 
 
 def query_identity(backend: Backend, config: LabelConfig, task: str, camera: str) -> dict[str, object]:

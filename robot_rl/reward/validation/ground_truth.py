@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -54,7 +54,8 @@ def read_truth(store: EpisodeStore, *, outcomes: Path | None = None, progress: s
         store: The episodes; by default their metadata hold their success, which a classifier's is not, unless a person
             labelled them later.
         outcomes: CSV file with the columns `episode_id` and `success`, and perhaps `outcome`, e.g. by a person; it
-            counts instead of both.
+            counts instead of both. Without that column, an episode's recorded outcome stays unless the file
+            contradicts its recorded success.
         progress: Name of an overlay whose rewards are the true progress after each step; empty for none.
 
     Raises:
@@ -64,7 +65,7 @@ def read_truth(store: EpisodeStore, *, outcomes: Path | None = None, progress: s
     for episode_id, label in operator_words(store).items():
         known[episode_id] = replace(known[episode_id], success=bool(label["success"]))
     if outcomes is not None:
-        known |= _from_file(outcomes, store.summaries())
+        known |= _from_file(outcomes, known)
     if progress:
         marks = overlay_fingerprints(store.path, progress)
         for episode_id, truth in known.items():
@@ -83,21 +84,22 @@ def known_success(row: EpisodeSummary) -> bool | None:
     return row.facts.task_success if row.success is None else row.success
 
 
-def _from_file(path: Path, episodes: Iterable[EpisodeSummary]) -> Mapping[str, GroundTruth]:
-    ids = {row.episode_id for row in episodes}
+def _from_file(path: Path, recorded: Mapping[str, GroundTruth]) -> Mapping[str, GroundTruth]:
     try:
-        with path.open(newline="", encoding="utf-8") as file:
+        with path.open(newline="", encoding="utf-8-sig") as file:  # spreadsheets begin a file with a mark
             rows = list(csv.DictReader(file))
     except (OSError, UnicodeDecodeError, csv.Error) as error:
         raise DataError(f"{path}: cannot be read: {error}") from error
     known = {}
     for number, row in enumerate(rows, 2):
         episode_id, answer = (row.get("episode_id") or "").strip(), (row.get("success") or "").strip().lower()
-        if episode_id not in ids:
+        if episode_id not in recorded:
             raise DataError(f"{path}:{number}: the store has no episode {episode_id!r}; expected episode_id,success")
         if answer not in _ANSWERS:
             raise DataError(f"{path}:{number}: success is {answer!r}; valid: {', '.join(_ANSWERS)}")
-        known[episode_id] = GroundTruth(_ANSWERS[answer], (row.get(OUTCOME) or "").strip())
+        success, before = _ANSWERS[answer], recorded[episode_id]
+        kept = before.outcome if OUTCOME not in row and before.success in (None, success) else ""
+        known[episode_id] = GroundTruth(success, (row.get(OUTCOME) or kept).strip())
     if not known:
         raise DataError(f"{path}: holds no rows; expected lines `episode_id,success` below that heading")
     return known

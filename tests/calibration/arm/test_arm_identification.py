@@ -105,6 +105,9 @@ def test_motions_end_at_contact_and_where_the_arm_was_held(store):
     assert lengths == [len(motions_before(episode, task)), 11, 8]
     with pytest.raises(DataError, match="lacks its start pose"):
         next(motions_of([replace(episode, metadata={})], task))
+    blind = {key: column for key, column in episode.observations.items() if key != "state/wrench"}
+    with pytest.raises(DataError, match="episode-0 has no forces"):  # of an arm that measures none
+        next(motions_of([replace(episode, observations=blind)], task))
 
 
 def test_a_motion_ends_where_a_wrench_is_commanded(store):

@@ -153,6 +153,36 @@ def test_success_of_a_dense_reward_is_what_the_dataset_tells(exported, tmp_path)
     ] * 2
 
 
+def test_a_dataset_of_several_tasks_keeps_them(exported, tmp_path):
+    path = foreign(exported, tmp_path / "several", lambda _, table: table)
+    file = path / "meta" / "episodes" / "chunk-000" / "file-000.parquet"
+    table, told = pq.read_table(file), [["push"], ["lift"], ["push"]]
+    pq.write_table(table.drop_columns("tasks").append_column("tasks", pa.array(told)), file)
+    reader = LeRobotReader(path)
+    with EpisodeStore.create(tmp_path / "store", reader.metadata) as store:
+        for episode in reader.episodes():
+            store.append(episode)
+        export_lerobot(store, tmp_path / "again")
+        export_lerobot(store, tmp_path / "one", task="move it")
+    again = tmp_path / "again"
+    assert pq.read_table(again / "meta" / "tasks.parquet").to_pylist() == [
+        {"task_index": 0, "task": "push"}, {"task_index": 1, "task": "lift"},
+    ]  # fmt: skip
+    assert json.loads((again / "meta" / "info.json").read_text())["total_tasks"] == 2
+    assert pq.read_table(again / "meta" / "episodes").column("tasks").to_pylist() == told
+    indices = [set(pq.read_table(one).column("task_index").to_pylist()) for one in sorted(again.glob("data/*/*"))]
+    assert indices == [{0}, {1}, {0}]
+    assert pq.read_table(tmp_path / "one" / "meta" / "tasks.parquet").column("task").to_pylist() == ["move it"]
+
+
+def test_a_store_of_no_known_task_has_no_instruction_called_none(tmp_path):
+    """As one that was imported from a bag whose mapping names no task."""
+    with EpisodeStore.create(tmp_path / "store", {"task": None}) as store:
+        store.append(EPISODES[0])
+        export_lerobot(store, tmp_path / "out")
+    assert pq.read_table(tmp_path / "out" / "meta" / "tasks.parquet").column("task").to_pylist() == ["task"]
+
+
 def test_pictures_with_a_palette_have_colours_and_those_of_16_bits_are_refused(exported, tmp_path):
     def drawn(picture):
         def change(_, table):

@@ -178,6 +178,13 @@ def test_errors_name_topic_and_field(changes, message, tmp_path):
         list(read_bag(bag, mapping(tmp_path, **changes)))
 
 
+def test_a_bag_without_an_episode_is_refused(tmp_path):
+    """As where the topic is true for no step, or the robot said nothing meanwhile."""
+    bag = write_bag(tmp_path / "b" / "bag.mcap", episode=[(90, 95)])
+    with pytest.raises(DataError, match=r"holds no episode: .* step of 0\.1 s .* while topic /recording is true"):
+        list(read_bag(bag, mapping(tmp_path, episode={"topic": "/recording", "fields": ["data"]})))
+
+
 def test_an_encoding_that_is_not_known_is_refused(tmp_path):
     bag = write_bag(tmp_path / "b" / "bag.mcap", changes=[("image", lambda t: image(t, "bayer_rggb8"))])
     with pytest.raises(DataError, match=r"topic /image \(images/wrist\): pictures in 'bayer_rggb8'; valid: rgb8, bgr8"):
@@ -192,6 +199,8 @@ def test_an_encoding_that_is_not_known_is_refused(tmp_path):
         ({"rate": 1e30}, "rate: .*less than or equal to 10000"),
         ({"observations": {"wrist": {"topic": "/image"}}}, "'wrist' must be called state/... or images/..."),
         (joint_fields(), "state/joints needs `fields`"),
+        ({"episode": {"topic": "/recording"}}, "episode needs `fields`"),
+        ({"success": {"topic": "/success"}}, "success needs `fields`"),
         ({"observations": {"images/x": {"topic": "/image", "fields": ["data"]}}}, "images/x is a picture; leave out"),
     ],
 )

@@ -108,6 +108,17 @@ def test_an_episode_that_its_task_ended_is_looked_at_as_if_it_had_stayed(classif
     assert report.figures["recall"].value >= 0.7
 
 
+def test_held_out_episodes_that_their_task_ended_count_as_in_the_report(folder):
+    """Ordinary demonstrations show their success in one frame, fewer than have to agree."""
+    with EpisodeStore.create(folder / "demonstrations") as store:
+        for number in range(24):
+            store.append(pushed_episode(number, arrives=number % 3 > 0, steps=7))
+    facts = train_classifier([LabelledStore(folder / "demonstrations")], "push", replace(SETTINGS, consecutive=3)).facts
+    assert facts["held_out_recall"] > 0.7
+    assert facts["held_out_success_probability"] > 0.5
+    assert facts["held_out_false_positives"] == 0
+
+
 def test_it_comes_back_from_its_file_as_it_was(classifier, tmp_path):
     gated = replace(classifier, gates=(parse_gate("state/tcp_pose[0] <= 0.5"),))
     gated.write(tmp_path / "c.pt")
@@ -158,6 +169,17 @@ def test_too_few_examples_and_unknown_cameras_are_refused(folder, tmp_path):
     with pytest.raises(ConfigError, match=r"only 0% of the frames that show success pass it.*mostly between 0 and 0"):
         gates = (parse_gate("state/tcp_pose[0] >= 0.5"),)
         train_classifier([LabelledStore(folder / "train")], "push", replace(SETTINGS, gates=gates))
+
+
+@pytest.mark.parametrize("size", [64, 32])
+def test_grey_frames_are_refused_in_one_line(folder, tmp_path, size):
+    """As an imported dataset may have them."""
+    with EpisodeStore.create(tmp_path / "grey") as store:
+        for one in LabelledStore(folder / "train").episodes(0):
+            grey = one.episode.observations["images/front"][..., :1]
+            store.append(replace(one.episode, observations={**one.episode.observations, "images/front": grey}))
+    with pytest.raises(DataError, match=r"frames are uint8 \(\d+, 64, 64, 1\), must be RGB"):
+        train_classifier([LabelledStore(tmp_path / "grey")], "push", replace(SETTINGS, size=size))
 
 
 # ------------------------------------------------------------------ as a judge

@@ -102,6 +102,16 @@ def test_half_of_the_negatives_are_near_a_success():
     assert len(near) == 10
 
 
+@pytest.mark.parametrize("length", [12, 20, 30, 40])
+def test_what_is_near_a_success_does_not_depend_on_the_length_of_the_episode(length):
+    shows = np.arange(length) == length - 1
+    one = FrameLabels(shows, np.zeros_like(shows), np.zeros_like(shows))
+    none = np.zeros(100, bool)
+    labels = [FrameLabels(none, none, none), one]  # of two negatives, one is near and one is of the failure
+    chosen = {row for seed in range(300) for n, row in choose_frames(labels, 0, 2, np.random.default_rng(seed)) if n}
+    assert chosen == set(range(max(0, length - 1 - NEAR), length - 1))
+
+
 @given(st.integers(0, 9), st.booleans(), st.floats(-1e6, 1e6), st.sampled_from(["state/tcp_pose", "state/x_1"]))
 def test_a_gate_is_read_as_it_is_written(index, below, bound, key):
     gate = PhysicalGate(key, index, below, float(f"{bound:g}"))

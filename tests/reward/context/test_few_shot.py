@@ -2,6 +2,8 @@
 
 import json
 import re
+import shutil
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -10,6 +12,7 @@ from running import robot_rl
 from scenes import FRAMES, stamped_episode, stamped_store
 
 from robot_rl.config.labelling import BudgetConfig, ExamplesConfig, FramesConfig, LabelConfig
+from robot_rl.data.store.operator_labels import label_episode
 from robot_rl.data.store.store import EpisodeStore
 from robot_rl.errors import ConfigError, DataError
 from robot_rl.reward.budget import Budget
@@ -29,6 +32,14 @@ def demos(tmp_path_factory):
         for number in range(SHOWN, SHOWN + 4):
             store.append(stamped_episode(number, 10))
     return path
+
+
+def test_what_a_person_called_a_failure_later_is_no_example(demos, tmp_path):
+    path = Path(shutil.copytree(demos, tmp_path / "s"))
+    label_episode(path, f"episode-{SHOWN}", False, "somebody")
+    label_episode(path, f"episode-{SHOWN + 3}", True, "somebody")
+    shown = read_examples(ExamplesConfig(store=str(path), count=2), FramesConfig(count=3))
+    assert [one.episode_id for one in shown] == [f"episode-{SHOWN + 2}", f"episode-{SHOWN + 3}"]
 
 
 def reads_it_off(request):

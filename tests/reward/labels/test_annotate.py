@@ -19,6 +19,7 @@ from robot_rl.reward.label_store import LabelStore
 from robot_rl.reward.labels.annotate import Labelling
 from robot_rl.reward.labels.annotate_new import StoreLabelling
 from robot_rl.reward.labels.hack_monitor import HackWatch
+from robot_rl.reward.labels.labeller import read_labeller
 from robot_rl.reward.labels.units import Units
 from robot_rl.reward.vlm.make_backend import make_backend
 
@@ -85,6 +86,24 @@ def test_what_is_found_again_beside_a_recording_is_no_new_expense(tmp_path):
     assert first["labels_per_s"] > 0
     assert (again["queried"], again["cache_hits"], again["cost"], again["labels_per_s"]) == (0, 6, 0.0, None)
     assert len(server.requests) == 6
+
+
+def test_a_training_finds_the_files_of_who_labelled_beside_a_recording_in_another_folder(tmp_path, monkeypatch):
+    path = stamped_store(tmp_path / "s")
+    text = 'name: mine\nversion: 1\ntext: \'Is {task} done? {frames} {{"seen", "verdict", "confidence"}}\'\n'
+    (tmp_path / "mine.yaml").write_text(text, encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    with ModelServer(says_success) as server:
+        settings = config(server, prompt="mine.yaml")
+        backend = make_backend(settings, Budget(settings.budget))
+        with LabelStore(path, create=True) as labels:
+            StoreLabelling(path, settings, "push it", labels, "watched", backend, on_label=HackWatch(None).add).round()
+        backend.close()
+        (tmp_path / "elsewhere").mkdir()
+        monkeypatch.chdir(tmp_path / "elsewhere")
+        kept = read_labeller(path, "watched", allowed=True).config
+        make_backend(kept, Budget(kept.budget)).close()
+    assert kept.prompt == str(tmp_path / "mine.yaml")
 
 
 def test_another_model_prompt_or_size_is_another_question(tmp_path):

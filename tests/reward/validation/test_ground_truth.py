@@ -74,6 +74,22 @@ def test_a_file_needs_no_outcomes(store, tmp_path):
     assert truth["episode-0"].outcome == ""
 
 
+def test_a_file_without_outcomes_leaves_those_that_it_does_not_contradict(store, tmp_path):
+    """Else nobody who confirms failures by a file could show the rate of near misses."""
+    file = tmp_path / "outcomes.csv"
+    file.write_text("episode_id,success\nepisode-0,no\nepisode-1,no\n", encoding="utf-8")
+    truth = read_truth(store, outcomes=file)
+    assert [truth[f"episode-{n}"].outcome for n in (0, 1)] == ["", "near_miss"]
+    file.write_text("episode_id,success,outcome\nepisode-1,no,\n", encoding="utf-8")
+    assert read_truth(store, outcomes=file)["episode-1"].outcome == ""
+
+
+def test_a_file_of_a_spreadsheet_may_begin_with_a_byte_order_mark(store, tmp_path):
+    file = tmp_path / "outcomes.csv"
+    file.write_text("episode_id,success\nepisode-2,TRUE\n", encoding="utf-8-sig")
+    assert read_truth(store, outcomes=file)["episode-2"].success is True
+
+
 @pytest.mark.parametrize(
     ("content", "problem"),
     [
