@@ -67,10 +67,9 @@ class SACConfig(Section):
     critic_loss: Literal["squared", "hl_gauss"] = "squared"
     """`squared`: critics estimate the return. `hl_gauss`: they estimate a histogram of it over the range that the task
     declares, by cross-entropy (Farebrother 2024); those of the gripper keep the squared error."""
-    imitation: Annotated[Rate, Scheduled(ge=0), FORKABLE, WithGuest(0.0), UnlessPlain(0.0)] = field(
-        default_factory={0: 1.0, 1000: 0.2, 8000: 0.03}.copy
-    )
-    """Weight of imitating what counts as a demonstration, beside what critics expect; 0: none."""
+    imitation: Annotated[Rate | None, Scheduled(ge=0, optional=True), FORKABLE, WithGuest(0.0), UnlessPlain(0.0)] = None
+    """Weight of imitating what counts as a demonstration, beside what critics expect; 0: none. null: {0: 1, 10 T: 0.2,
+    80 T: 0.03}, where T is the steps of the longest episode, at least 100."""
     imitated: Annotated[Literal["demonstrated", "helpful", "better", "advantage", "certain"], FORKABLE] = "demonstrated"
     """What is imitated: `demonstrated`, all of that; `helpful`, all but corrections of which critics expect less than
     of the policy's action; `better`, neither these nor such demonstrations, many at first, as critics know little;

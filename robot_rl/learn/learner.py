@@ -23,7 +23,7 @@ from robot_rl.env.environment import EnvironmentSpec
 from robot_rl.errors import CheckpointError, ConfigError, DataError, DivergedError
 from robot_rl.learn.algorithms.base import AlgorithmSetup, make_algorithm
 from robot_rl.learn.algorithms.batch import Batch
-from robot_rl.learn.algorithms.horizon import with_discount
+from robot_rl.learn.algorithms.horizon import with_horizon
 from robot_rl.learn.engine.engine import Engine
 from robot_rl.learn.engine.hardware import check_device
 from robot_rl.learn.networks.networks import Policy, make_policy
@@ -62,7 +62,7 @@ class Learner:
         if config.algorithm.chunk > task.max_steps:
             steps = f"an episode of {task.name} has at most {task.max_steps} steps"
             raise ConfigError(f"algorithm.chunk={config.algorithm.chunk}: {steps}; set no more than that")
-        self._config, self._ranks = with_discount(config, task.max_steps), ranks
+        self._config, self._ranks = with_horizon(config, task.max_steps), ranks
         config, part = self._config, (ranks.rank, ranks.size)
         self._rng = np.random.default_rng((config.seed, 0))
         generator = torch.Generator(config.device).manual_seed(config.seed)

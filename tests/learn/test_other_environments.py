@@ -129,6 +129,16 @@ def test_the_discount_follows_the_horizon_unless_it_is_set(steps, discount):
     assert Learner(task, PerceptSpec(3), set_to).algorithm.discount == 0.9
 
 
+@pytest.mark.parametrize(("steps", "early", "late"), [(40, 0.2, 0.03), (100, 0.2, 0.03), (200, 0.6, 0.127)])
+def test_imitation_lasts_for_as_many_episodes_unless_it_is_set(steps, early, late):
+    task = replace(TASK, max_steps=steps)
+    algorithm = Learner(task, PerceptSpec(3), CONFIG).algorithm
+    weights = [algorithm.advance(at)["imitation"] for at in (0, 1000, 8000)]
+    assert weights == pytest.approx([1.0, early, late], abs=1e-3)
+    set_to = replace(CONFIG, sac=SACConfig(imitation={0: 0.5, 2000: 0.0}))
+    assert Learner(task, PerceptSpec(3), set_to).algorithm.advance(1000)["imitation"] == 0.25
+
+
 def test_defaults_for_an_environment_of_others_are_its_own_and_yield_to_what_is_set():
     config = load_config(None, ["task=gym:Pendulum-v1", "replay.history=[0, 2]"])
     assert (config.demonstrations, config.warmup, config.sac.n_step) == (0, "uniform", 1)

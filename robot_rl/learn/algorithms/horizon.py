@@ -1,4 +1,4 @@
-"""The discount that fits the length of an episode."""
+"""What fits the length of an episode: the discount, and how long demonstrations are imitated."""
 
 from __future__ import annotations
 
@@ -22,8 +22,21 @@ def horizon_discount(max_steps: int) -> float:
     return min(max(1.0 - SHARE / max_steps, LEAST), LARGEST)
 
 
-def with_discount(config: TrainConfig, max_steps: int) -> TrainConfig:
-    """Return the configuration with a number as its discount, that of the episodes' length where none is set."""
-    if config.sac.discount is not None:
-        return config
-    return replace(config, sac=replace(config.sac, discount=horizon_discount(max_steps)))
+def horizon_imitation(max_steps: int) -> dict[int, float]:
+    """Return the schedule of `sac.imitation` for episodes of up to `max_steps`.
+
+    Critics know more after each episode, not after each step, so the weight falls over episodes: to 0.2 in the time of
+    10 of them, to 0.03 in that of 80.
+    """
+    longest = max(max_steps, USUAL_STEPS)
+    return {0: 1.0, 10 * longest: 0.2, 80 * longest: 0.03}
+
+
+def with_horizon(config: TrainConfig, max_steps: int) -> TrainConfig:
+    """Return the configuration with discount and imitation, those of the episodes' length where none are set."""
+    sac = config.sac
+    if sac.discount is None:
+        sac = replace(sac, discount=horizon_discount(max_steps))
+    if sac.imitation is None:
+        sac = replace(sac, imitation=horizon_imitation(max_steps))
+    return replace(config, sac=sac)

@@ -10,6 +10,7 @@ from torch import Tensor
 from robot_rl.config.components import SACConfig
 from robot_rl.learn.algorithms import losses
 from robot_rl.learn.algorithms.batch import Batch
+from robot_rl.learn.algorithms.horizon import USUAL_STEPS, horizon_imitation
 from robot_rl.learn.algorithms.scheduled_values import ScheduledValues
 from robot_rl.learn.algorithms.statewise_multiplier import StatewiseMultiplier
 from robot_rl.learn.networks.networks import Policy
@@ -116,5 +117,6 @@ def make_imitation(
     """Return what the settings want imitated; None: nothing."""
     if config.imitation == 0.0:
         return None
-    weight = scheduled.follow("imitation", config.imitation)
+    setting = horizon_imitation(USUAL_STEPS) if config.imitation is None else config.imitation
+    weight = scheduled.follow("imitation", setting)
     return Imitation(weight, return_range, policy, rule=config.imitated)
