@@ -141,6 +141,7 @@ def test_forces_that_are_limited_and_not_measured_are_refused_unless_accepted(tm
         RobotWorkcell(robot)("plug", WorkcellOptions())
 
 
+@pytest.mark.wall_clock
 def test_arm_and_cameras_become_an_environment(tmp_path, my_arm):
     import numpy as np
     from PIL import Image
