@@ -329,10 +329,10 @@ def _sim(arguments: argparse.Namespace) -> Reply:
     if arguments.train_config is not None and not reply.code:
         import yaml
 
-        from robot_rl.system.atomic_file import write_atomically
+        from robot_rl.system.atomic_file import write_result
 
         text = yaml.safe_dump({"simulation": asdict(fit.result.settings)}, sort_keys=False)
-        write_atomically(arguments.train_config, text)
+        write_result(arguments.train_config, text)
         reply.lines.append(f"use it: robot-rl train {arguments.task} --config {arguments.train_config}")
     return reply
 

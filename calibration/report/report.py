@@ -19,7 +19,7 @@ from matplotlib.figure import Figure
 
 from calibration.result import Calibration, Quality, save_result
 from calibration.result.reasons import reasons
-from robot_rl.system.atomic_file import write_atomically
+from robot_rl.system.atomic_file import write_result
 from robot_rl.viz.learning_curve import BLUE, GREEN
 
 _STYLE = """
@@ -64,7 +64,7 @@ class CalibrationReport:
         for heading, figure in self.figures.items():
             data = base64.b64encode(_png(figure)).decode()
             parts.append(f'<h2>{_text(heading)}</h2><img alt="{_text(heading)}" src="data:image/png;base64,{data}">')
-        write_atomically(
+        write_result(
             path,
             f'<!doctype html><html lang="en"><head><meta charset="utf-8"><title>{_text(self.title)}</title>'
             f"<style>{_STYLE}</style></head><body>{''.join(parts)}</body></html>\n",

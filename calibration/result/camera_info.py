@@ -13,7 +13,7 @@ from calibration.result.camera import CameraIntrinsics
 from calibration.result.lens import COEFFICIENTS
 from robot_rl.errors import CalibrationError
 from robot_rl.run.directory.calibrations import read_content
-from robot_rl.system.atomic_file import write_atomically
+from robot_rl.system.atomic_file import write_result
 
 _MODELS = {**{name: name for name in COEFFICIENTS}, "fisheye": "equidistant"}
 
@@ -35,7 +35,7 @@ def write_camera_info(intrinsics: CameraIntrinsics, path: Path) -> None:
         "rectification_matrix": _matrix(np.eye(3)),
         "projection_matrix": _matrix(np.column_stack((K, np.zeros(3)))),
     }
-    write_atomically(path, yaml.safe_dump(content, sort_keys=False, allow_unicode=True, default_flow_style=None))
+    write_result(path, yaml.safe_dump(content, sort_keys=False, allow_unicode=True, default_flow_style=None))
 
 
 def read_camera_info(path: Path, *, camera: str | None = None) -> CameraIntrinsics:

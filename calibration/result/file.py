@@ -25,7 +25,7 @@ from calibration.result.kinds import (
 from robot_rl import __version__
 from robot_rl.errors import CalibrationError
 from robot_rl.run.directory.calibrations import FORMAT, VERSION, check_head, read_content
-from robot_rl.system.atomic_file import write_atomically
+from robot_rl.system.atomic_file import write_result
 
 KINDS: dict[str, type[Calibration]] = {
     "intrinsics": CameraIntrinsics,
@@ -56,7 +56,7 @@ def save_result(result: Calibration, quality: Quality, path: Path) -> None:
         "quality": _plain(dataclasses.asdict(quality)),
         "result": _plain(dataclasses.asdict(result)),
     }
-    write_atomically(path, yaml.safe_dump(content, sort_keys=False, allow_unicode=True, width=120))
+    write_result(path, yaml.safe_dump(content, sort_keys=False, allow_unicode=True, width=120))
 
 
 def load_result(path: Path, kind: type[_T]) -> tuple[_T, Quality]:

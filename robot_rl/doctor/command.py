@@ -52,7 +52,7 @@ def doctor(arguments: argparse.Namespace) -> Reply:
         RunDirectoryError: if the page cannot be written.
     """
     from robot_rl.doctor.report import html_page, summary, text_lines  # here, as `--help` should not wait
-    from robot_rl.system.atomic_file import check_can_be_written, write_atomically
+    from robot_rl.system.atomic_file import check_can_be_written, write_result
 
     if arguments.html is not None:
         check_can_be_written(arguments.html)
@@ -60,7 +60,7 @@ def doctor(arguments: argparse.Namespace) -> Reply:
     subject = " ".join(filter(None, (arguments.robot and str(arguments.robot), arguments.host)))
     answer, lines = summary(results, subject), text_lines(results)
     if arguments.html is not None:
-        write_atomically(arguments.html, html_page(results, subject))
+        write_result(arguments.html, html_page(results, subject))
         lines.append(f"written: {arguments.html}")
     return Reply(answer, lines, 1 if answer["verdict"] == "fault" else 0)
 

@@ -134,6 +134,17 @@ def write_atomically(path: Path, text: str) -> None:
         replace_file(path, [text.encode()])
 
 
+def write_result(path: Path, text: str) -> None:
+    """Write the text file of a result where a user wants it, in a new folder, too, as `check_can_be_written` allows.
+
+    Raises:
+        RunDirectoryError: as `write_atomically`.
+    """
+    with writing(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+    write_atomically(path, text)
+
+
 def append_row(path: Path, row: Mapping[str, Any]) -> None:
     """Add a line of JSON to a file, below one that a killed process or a full disk may have left half.
 

@@ -33,7 +33,7 @@ def calibrate(*arguments):
 @pytest.mark.slow
 def test_pictures_become_intrinsics_and_hand_eye(session, tmp_path, capsys):
     folder, truth = session
-    intrinsics, hand_eye, info = tmp_path / "wrist.yaml", tmp_path / "hand_eye.yaml", tmp_path / "info.yaml"
+    intrinsics, hand_eye, info = tmp_path / "wrist.yaml", tmp_path / "hand_eye.yaml", tmp_path / "new/info.yaml"
     assert (
         calibrate(
             "intrinsics", folder, "--board", BOARD, "--camera", "wrist", "--out", intrinsics, "--camera-info", info

@@ -48,7 +48,7 @@ def test_percentiles_are_nearest_ranks():
 
 
 def test_the_command_answers_in_json_and_as_a_page(tmp_path):
-    page = tmp_path / "page.html"
+    page = tmp_path / "new/page.html"  # in a folder that is not there yet
     command = [Path(sys.executable).with_name("robot-rl"), "doctor", "--json", "--html", page, "--folder", tmp_path]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     answer = json.loads(done.stdout)

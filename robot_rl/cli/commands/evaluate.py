@@ -64,7 +64,7 @@ def _evaluate(arguments: argparse.Namespace) -> Reply:
     from robot_rl.errors import RunDirectoryError
     from robot_rl.run.directory.run_directory import RunDirectory
     from robot_rl.run.evaluate_run import evaluate_run
-    from robot_rl.system.atomic_file import check_can_be_written, to_json, write_atomically, writing
+    from robot_rl.system.atomic_file import check_can_be_written, to_json, write_result
 
     trained = RunDirectory.read_config(arguments.run)
     for file in (arguments.out, arguments.video):
@@ -97,9 +97,7 @@ def _evaluate(arguments: argparse.Namespace) -> Reply:
     whole = arguments.video is None or answer["video"] is not None  # else evaluate_run has logged why
     if arguments.out is not None:
         try:
-            with writing(arguments.out):
-                arguments.out.parent.mkdir(parents=True, exist_ok=True)
-            write_atomically(arguments.out, to_json({**answer, "run": str(arguments.run)}, indent=2) + "\n")
+            write_result(arguments.out, to_json({**answer, "run": str(arguments.run)}, indent=2) + "\n")
         except RunDirectoryError as error:  # the answer is worth more than the file
             print(f"robot-rl: {error}", file=sys.stderr)
             whole = False
