@@ -17,6 +17,7 @@ from robot_rl.arm.robot_connection import CameraConnection, RobotConnection, Sta
 from robot_rl.camera.crop_profile import CropProfile, read_crop_profile
 from robot_rl.cell.goal import GoalConfig
 from robot_rl.cell.task_file import load_task, task_from
+from robot_rl.cell.tcp_region import check_start_in_box
 from robot_rl.config.command_limits import ArmCap
 from robot_rl.config.field_types import STRICT, NonNegative, PositiveReal
 from robot_rl.config.load import component_from_dict
@@ -121,6 +122,7 @@ def read_robot_file(path: Path, task: str) -> RobotFile:
     cameras, crops = _cameras(tree, path)
     where = "task, with what differs in reverse" if reverse and task == reverse else "task"
     spec = _task(tree["task"], task, path, where)
+    check_start_in_box(spec, connection.limits, str(path))
     check_no_wrench(spec, f"the driver {connection.driver} in {path}")
     if unknown_cameras := [name for name in spec.cameras if name not in cameras]:
         raise ConfigError(

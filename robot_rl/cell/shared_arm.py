@@ -32,7 +32,7 @@ class SharedArm:
         self._first = next(iter(self._files.values()))
         self._io: ArmRobotIO | None = None
         for file in self._files.values():
-            check_regions_meet(self._first.task, file.task, file.connection.limits)
+            check_regions_meet(self._first.task, file.task)
 
     @contextlib.contextmanager
     def opened(self, wanted: Mapping[str, WorkcellOptions]) -> Iterator[None]:

@@ -44,13 +44,28 @@ class TcpRegion:
         return float(np.linalg.norm(np.maximum(0.0, np.maximum(self.low - position, position - self.high))))
 
 
-def check_regions_meet(first: TaskSpec, following: TaskSpec, limits: CommandLimits) -> None:
+def check_start_in_box(spec: TaskSpec, limits: CommandLimits, where: str) -> None:
+    """Check that the arm may go to the start pose of a task, if it has one; `where` says in what file it stands.
+
+    Raises:
+        ConfigError: if the pose is outside the box of the limits.
+    """
+    if spec.start is None:
+        return
+    low, high = limits.box_low, limits.box_high
+    if not all(least <= at <= largest for least, at, largest in zip(low, spec.start.position, high, strict=True)):
+        raise ConfigError(
+            f"{where}: {spec.name} cannot begin: its start {list(spec.start.position)} is outside the box of the "
+            f"limits, {list(low)} to {list(high)}; correct one of them"
+        )
+
+
+def check_regions_meet(first: TaskSpec, following: TaskSpec) -> None:
     """Check that a task can begin where the one before it ends, as far as their start poses show it.
 
     Args:
         first: The task that is practised, from its own start pose; it may be followed by itself.
         following: The task that leads back; one without a start pose begins where `first` has ended.
-        limits: Of the arm.
 
     Raises:
         ConfigError: if it cannot.
@@ -60,16 +75,6 @@ def check_regions_meet(first: TaskSpec, following: TaskSpec, limits: CommandLimi
             f"{first.name} has no start pose: after a failure the arm would begin wherever it is; give its task a "
             "`start`. Only the task that leads back may do without, and then begins where the arm is"
         )
-    low, high = np.array(limits.box_low), np.array(limits.box_high)
-    for spec in (first, following):
-        if spec.start is None:
-            continue
-        position = np.array(spec.start.position)
-        if np.any(position < low) or np.any(position > high):
-            raise ConfigError(
-                f"{spec.name} cannot begin: its start {list(spec.start.position)} is outside the box of the limits, "
-                f"{list(limits.box_low)} to {list(limits.box_high)}; correct one of them"
-            )
     there, back = TcpRegion.of(first, first.start), following.start
     if back is not None and not there.meets(TcpRegion.of(following, back)):
         raise ConfigError(

@@ -84,16 +84,9 @@ class LabelStore:
         with self._our_errors():
             self._db = sqlite3.connect(self._path, timeout=60.0, isolation_level=None)
             self._db.execute("PRAGMA synchronous=FULL")
-            with self._transaction():
-                version = self._db.execute("PRAGMA user_version").fetchone()[0]
-                if version == 0:
-                    for statement in _TABLES.split(";")[:-1]:
-                        self._db.execute(statement)
-                    self._db.execute(f"PRAGMA user_version={VERSION}")
-                elif version == 1:
-                    add_server_url(self._db)
-                elif version != VERSION:
-                    raise DataError(f"{self._path}: is version {version}, this program reads {VERSION}")
+            if self._version() != VERSION:  # whoever reads labels need not be allowed to write, nor wait for who writes
+                with self._transaction():
+                    self._migrate()
 
     def calibration_path(self, name: str) -> Path:
         """Return the path of the calibration of the labels of that name."""
@@ -243,6 +236,21 @@ class LabelStore:
     def _rows(self, statement: str, *values: str) -> list[Any]:
         with self._our_errors():
             return self._db.execute(statement, values).fetchall()
+
+    def _version(self) -> int:
+        return int(self._db.execute("PRAGMA user_version").fetchone()[0])
+
+    def _migrate(self) -> None:
+        """Make the tables, or bring those of an earlier version up to date."""
+        version = self._version()
+        if version == 0:
+            for statement in _TABLES.split(";")[:-1]:
+                self._db.execute(statement)
+            self._db.execute(f"PRAGMA user_version={VERSION}")
+        elif version == 1:
+            add_server_url(self._db)
+        elif version != VERSION:
+            raise DataError(f"{self._path}: is version {version}, this program reads {VERSION}")
 
     @contextmanager
     def _transaction(self) -> Iterator[None]:

@@ -91,6 +91,10 @@ def test_a_whole_file_is_read_and_the_cap_has_the_box_of_the_limits(tmp_path, my
             "task plug: wrench_axes are z, and the driver my_arm in ",
         ),
         ({"goal": {"tolerance": 0.01}}, "goal has no effect without `judge: goal`"),
+        (
+            {"task__start": {"position": [0.5, 0.0, 0.6], "quaternion": [0, 1, 0, 0]}},
+            "plug cannot begin: its start [0.5, 0.0, 0.6] is outside the box of the limits, [0.3, -0.2, 0.1] to",
+        ),
     ],
     ids=lambda value: ", ".join(value) if isinstance(value, dict) else "",
 )

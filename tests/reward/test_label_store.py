@@ -1,3 +1,4 @@
+import contextlib
 import sqlite3
 from dataclasses import replace
 from pathlib import Path
@@ -32,6 +33,15 @@ def test_a_label_comes_back_as_it_was_also_from_another_process(tmp_path):
             QueryKind.SUCCESS,
             {"note": 1},
         )
+
+
+def test_who_reads_does_not_wait_for_who_writes(tmp_path):
+    opened(tmp_path, create=True).close()
+    (file,) = (tmp_path / "labels").glob("*.sqlite")
+    with contextlib.closing(sqlite3.connect(file, isolation_level=None)) as writer:
+        writer.execute("BEGIN IMMEDIATE")
+        with LabelStore(tmp_path) as store:
+            assert store.names() == ["success"]
 
 
 def test_what_is_there_is_found_and_can_be_used_for_another_subject(tmp_path):
