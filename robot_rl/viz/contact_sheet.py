@@ -26,6 +26,8 @@ _ACTION_COLOURS = (
 _REWARD, _GRID = (200, 30, 30), (205, 205, 205)
 _COLUMNS, _THUMB = 10, 96
 _BAND, _PLOT, _GAP = 8, 44, 8
+_ENTRIES = 9
+"""So many fit into a line of the legend."""
 
 
 def contact_sheet(episodes: Sequence[Episode], path: Path) -> None:
@@ -55,17 +57,22 @@ def _cameras(episode: Episode) -> list[str]:
 
 def _legend(elements: int) -> Image.Image:
     """Return the legend of a sheet whose actions have at most so many elements."""
-    image = Image.new("RGB", (_COLUMNS * _THUMB, 3 * LINE + _GAP), PAPER)
-    draw = ImageDraw.Draw(image)
     rows: list[tuple[str, list[tuple[str, tuple[int, int, int]]]]] = [
         ("who acted (band):", [(source.name.lower(), colour) for source, colour in SOURCE_COLOURS.items()]),
         ("action (lines, -1 to 1):", [(f"element {n + 1}", _action_colour(n)) for n in range(elements)]),
         ("reward (bars):", [("full height: 1, or the largest of the episode", _REWARD)]),
     ]
-    for row, (title, entries) in enumerate(rows):
-        draw.text((4, 3 + row * LINE), title, fill=INK)
+    lines = [
+        (title if first == 0 else "", entries[first : first + _ENTRIES])
+        for title, entries in rows
+        for first in range(0, len(entries), _ENTRIES)
+    ]
+    image = Image.new("RGB", (_COLUMNS * _THUMB, len(lines) * LINE + _GAP), PAPER)
+    draw = ImageDraw.Draw(image)
+    for line, (title, entries) in enumerate(lines):
+        draw.text((4, 3 + line * LINE), title, fill=INK)
         for column, (text, colour) in enumerate(entries):
-            x, y = 160 + 88 * column, row * LINE
+            x, y = 160 + 88 * column, line * LINE
             draw.rectangle((x, y + 5, x + 10, y + 13), fill=colour)
             draw.text((x + 14, y + 3), text, fill=INK)
     return image

@@ -77,12 +77,12 @@ def learning_curve(
     if demo_cycle_time_s is not None:
         cycle.axhline(demo_cycle_time_s, color=BLACK, linewidth=1, linestyle=":", label="demonstrations")
     _style(cycle, "Cycle time of successes", "cycle time [s]")
-    cycle.set_ylim(bottom=0)
     if evaluation is not None:
         last = max((record["env_step"] for record in metrics), default=0)
         _evaluation_point(success, last, evaluation)
         if evaluation.get("cycle_time_s") is not None:
             cycle.plot(last, evaluation["cycle_time_s"], "D", color=GREEN, markersize=7, label="evaluation")
+    cycle.set_ylim(bottom=0)
     for axes in (success, returns, intervention, cycle):
         _legend(axes)
     figure.supxlabel(f"env steps (lines: mean over the last {WINDOW} episodes; dots: episodes)", fontsize=10)

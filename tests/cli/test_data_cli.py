@@ -21,7 +21,7 @@ from robot_rl.data.store.reward_overlays import OverlayWriter
 from robot_rl.data.store.store import EpisodeStore
 from robot_rl.errors import DataError
 from robot_rl.viz.contact_sheet import contact_sheet
-from robot_rl.viz.episode_frame import SOURCE_COLOURS
+from robot_rl.viz.episode_frame import LINE, PAPER, SOURCE_COLOURS
 from robot_rl.viz.film import write_film
 
 pytestmark = pytest.mark.slow
@@ -180,6 +180,19 @@ def test_a_contact_sheet_shows_who_acted_and_the_reward(tmp_path):
     with pytest.raises(DataError, match=r"has no images to film; a \.png shows actions too"):
         write_film([dataclasses.replace(whole, observations=flat)], tmp_path / "s.mp4")
     assert not (tmp_path / "s.mp4").exists()
+
+
+def test_the_legend_of_many_action_elements_goes_on_in_another_line(tmp_path):
+    whole = valid(0, 10)
+    flat = {key: value for key, value in whole.observations.items() if key.startswith("state/")}
+    sheets = []
+    for elements in (9, 10):
+        actions = np.zeros((10, elements), np.float32)
+        contact_sheet([dataclasses.replace(whole, observations=flat, action=actions)], tmp_path / "s.png")
+        sheets.append(np.asarray(Image.open(tmp_path / "s.png")))
+    assert len(sheets[1]) - len(sheets[0]) == LINE
+    (square,) = np.unique(sheets[1][2 * LINE + 6 : 2 * LINE + 12, 161:169].reshape(-1, 3), axis=0)
+    assert (square != PAPER).any()
 
 
 # ------------------------------------------------------- everything goes through it
