@@ -57,29 +57,40 @@ def show(store: EpisodeStore, episode_ids: Iterable[str], path: Path | None) -> 
 
 FORCE_LENGTH = 0.002
 """Length of the arrow of the force [m/N]."""
+POSE = "tcp_pose"
+"""Of `state/tcp_pose`, and of `state/left/tcp_pose` where there are several arms."""
 AXES_LENGTH = 0.02
 """Of the tool's frame [m]."""
+
+
+def _scenes(episode: Episode, root: str) -> dict[str, tuple[np.ndarray, np.ndarray | None]]:
+    """Return pose (T + 1, 6) and wrench of each tool by the branch of its scene; each is in a frame of its own arm."""
+    seen = episode.observations
+    arms = [key.removeprefix("state/").removesuffix(POSE) for key in seen if key.endswith(f"/{POSE}")]
+    return {
+        f"{root}/scene/{arm}".rstrip("/"): (seen[f"state/{arm}{POSE}"], seen.get(f"state/{arm}wrench")) for arm in arms
+    }
 
 
 def _send(rerun: Any, recording: Any, episode: Episode, labels: dict[str, np.ndarray]) -> None:
     root = episode.episode_id
     recording.log(f"{root}/facts", rerun.TextDocument(str(dict(episode.metadata))), static=True)
-    pose, wrench = (episode.observations.get(f"state/{name}") for name in ("tcp_pose", "wrench"))
-    if pose is not None:
-        recording.log(f"{root}/scene/way", rerun.LineStrips3D([pose[:, :3]]), static=True)
+    scenes = _scenes(episode, root)
+    for scene, (pose, _) in scenes.items():
+        recording.log(f"{scene}/way", rerun.LineStrips3D([pose[:, :3]]), static=True)
         axes = rerun.Arrows3D(vectors=AXES_LENGTH * np.eye(3), colors=255 * np.eye(3, dtype=np.uint8))
-        recording.log(f"{root}/scene/tcp/axes", axes, static=True)
+        recording.log(f"{scene}/tcp/axes", axes, static=True)
     for t in range(len(episode) + 1):
         recording.set_time("step", sequence=t)
         recording.set_time("time", duration=(int(episode.stamp_obs[t]) - int(episode.stamp_obs[0])) / 1e9)
-        if pose is not None:
+        for scene, (pose, wrench) in scenes.items():
             turn = quat_from_rotvec(pose[t, 3:].astype(np.float64))
             recording.log(
-                f"{root}/scene/tcp",
+                f"{scene}/tcp",
                 rerun.Transform3D(translation=pose[t, :3], quaternion=rerun.Quaternion(xyzw=np.roll(turn, -1))),
             )
             if wrench is not None:
-                recording.log(f"{root}/scene/tcp/force", rerun.Arrows3D(vectors=[FORCE_LENGTH * wrench[t, :3]]))
+                recording.log(f"{scene}/tcp/force", rerun.Arrows3D(vectors=[FORCE_LENGTH * wrench[t, :3]]))
         for key, column in episode.observations.items():
             content = column[t]
             if key.startswith(IMAGE_PREFIX):

@@ -152,17 +152,18 @@ def test_view_writes_a_rerun_file(store, tmp_path):
         assert name in content
 
 
-def test_a_rerun_file_shows_the_tool_in_space(tmp_path):
+@pytest.mark.parametrize("arms", [[""], ["left/", "right/"]], ids=["one arm", "two arms"])
+def test_a_rerun_file_shows_each_tool_in_space(tmp_path, arms):
     pytest.importorskip("rerun", reason="viewing needs Rerun: pip install 'robot_rl[rerun]'")
     whole = valid(0, 5)
-    arm = {"state/tcp_pose": (6,), "state/wrench": (6,)}
-    seen = {name: np.linspace(0, 0.1, 36).reshape(6, *shape).astype(np.float32) for name, shape in arm.items()}
+    way = np.linspace(0, 0.1, 36).reshape(6, 6).astype(np.float32)
+    seen = {f"state/{arm}{name}": way for arm in arms for name in ("tcp_pose", "wrench")}
     with EpisodeStore.create(tmp_path / "store", {"task": "reach", "seed": 0}) as made:
         made.append(dataclasses.replace(whole, observations={**whole.observations, **seen}))
     data("view", tmp_path / "store", "--out", tmp_path / "e.rrd")
     content = (tmp_path / "e.rrd").read_bytes()
-    for name in (b"scene/way", b"scene/tcp/axes", b"scene/tcp/force"):
-        assert name in content
+    for name in [f"scene/{arm}{part}" for arm in arms for part in ("way", "tcp/axes", "tcp/force")]:
+        assert name.encode() in content
 
 
 def test_a_contact_sheet_shows_who_acted_and_the_reward(tmp_path):

@@ -90,11 +90,13 @@ def _from_file(path: Path, recorded: Mapping[str, GroundTruth]) -> Mapping[str, 
             rows = list(csv.DictReader(file))
     except (OSError, UnicodeDecodeError, csv.Error) as error:
         raise DataError(f"{path}: cannot be read: {error}") from error
-    known = {}
+    known: dict[str, GroundTruth] = {}
     for number, row in enumerate(rows, 2):
         episode_id, answer = (row.get("episode_id") or "").strip(), (row.get("success") or "").strip().lower()
         if episode_id not in recorded:
             raise DataError(f"{path}:{number}: the store has no episode {episode_id!r}; expected episode_id,success")
+        if episode_id in known:
+            raise DataError(f"{path}:{number}: {episode_id} is there a second time; keep the line that is right")
         if answer not in _ANSWERS:
             raise DataError(f"{path}:{number}: success is {answer!r}; valid: {', '.join(_ANSWERS)}")
         success, before = _ANSWERS[answer], recorded[episode_id]

@@ -94,6 +94,7 @@ def test_a_file_of_a_spreadsheet_may_begin_with_a_byte_order_mark(store, tmp_pat
     ("content", "problem"),
     [
         ("episode_id,success\nepisode-9,1\n", r"csv:2: the store has no episode 'episode-9'"),
+        ("episode_id,success\nepisode-0,1\nepisode-0,0\n", r"csv:3: episode-0 is there a second time"),
         ("episode_id,success\nepisode-0,1\nepisode-1,perhaps\n", r"csv:3: success is 'perhaps'; valid: 1, true"),
         ("name,success\nepisode-0,1\n", "expected episode_id,success"),
         ("episode_id,success\n", "holds no rows"),
