@@ -121,7 +121,7 @@ class Training:
         """Let the operator record the demonstrations that are missing, and send all of them to the learner.
 
         Returns:
-            True when all are recorded, False when stopped before.
+            True when all are recorded and encoded, False when stopped before.
         """
         store, total = self._store, self._config.demonstrations
         if late := store.ids()[total:]:
@@ -149,8 +149,12 @@ class Training:
             self.deployed.restart()
             again = (store.read(demonstration_id(number)) for number in range(total))
             demonstrations = (base.with_proposals(episode) for episode in again)
-        for episode in demonstrations:
+        for number, episode in enumerate(demonstrations, 1):
             self._learner.add_demonstration(episode)
+            self.record.progress.update(0, encoded=f"{number}/{total}")
+            if self.stop_requested:
+                return False
+        self.record.progress.update(0, encoded=None)
         if total:
             facts = demonstration_facts(store.summaries(), self._env.environment_spec.control_period)
             self.demo_cycle_time = facts["cycle_time_s"]
