@@ -9,11 +9,12 @@ from pathlib import Path
 from typing import Any
 
 from robot_rl.data.episode_facts import CopiedFrom
+from robot_rl.data.schema import Episode
 from robot_rl.data.sparse_reward import SUCCESS_REWARD
 from robot_rl.data.store.operator_labels import as_called, operator_labels, operator_words, rewarded_episodes
 from robot_rl.data.store.store import EpisodeStore
 from robot_rl.data.store.summary import EpisodeSummary
-from robot_rl.env.environment import Environment, check_demonstrator
+from robot_rl.env.environment import Environment, EnvironmentSpec, acts_otherwise, check_demonstrator
 from robot_rl.env.task import WorkcellOptions
 from robot_rl.errors import DataError, RobotLostError
 from robot_rl.learn.actor import Rollout, StoreRecorder
@@ -187,7 +188,8 @@ def adopt_demonstrations(
         The number of episodes.
 
     Raises:
-        DataError: if something that the policy observes was not recorded, or the rewards were made in another way.
+        DataError: if something that the policy observes was not recorded, the rewards were made in another way, or an
+            action meant something else.
     """
     made_by = env.environment_spec.rewards
     with EpisodeStore.open(path) as source:
@@ -199,6 +201,7 @@ def adopt_demonstrations(
                     f"{path}: {episode.episode_id} lacks {', '.join(missing)}, which the policy observes; record "
                     "demonstrations with the same --obs and stages (reward.stages.order) as the training"
                 )
+            check_recorded_actions(episode, env.environment_spec, path)
             recorded = episode.facts.rewards or made_by
             if rewards is None and made_by and recorded != made_by:
                 raise DataError(
@@ -221,6 +224,19 @@ def adopt_demonstrations(
             metadata = facts.metadata
             store.append(replace(episode, episode_id=demonstration_id(number), observations=kept, metadata=metadata))
         return len(adopted)
+
+
+def check_recorded_actions(episode: Episode, spec: EnvironmentSpec, path: Path) -> None:
+    """Check that an action of a recorded episode means what it means where it is learned from.
+
+    Raises:
+        DataError: naming the episode and both.
+    """
+    if acts_otherwise(episode.facts.actions, spec):
+        raise DataError(
+            f"{path}: an action of {episode.episode_id} is {episode.facts.actions}, and one of {spec.name} is "
+            f"{spec.actions} here; set axes, steps and period of the task as they were, or record the episodes anew"
+        )
 
 
 def demonstrations_in(store: EpisodeStore) -> list[str]:

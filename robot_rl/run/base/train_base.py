@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from robot_rl.base_policy.base_file import save_base
 from robot_rl.base_policy.contract import BaseSetup, make_base
 from robot_rl.config.components import TrainConfig
+from robot_rl.data.schema import Episode
 from robot_rl.data.store.layout import find_store
 from robot_rl.data.store.store import EpisodeStore
+from robot_rl.env.environment import EnvironmentSpec
 from robot_rl.errors import RunDirectoryError
 from robot_rl.run.base.base_environment import base_environment
 from robot_rl.run.base.lessons import LearnFrom, lessons
+from robot_rl.run.demonstrate import check_recorded_actions
 from robot_rl.system.atomic_file import check_can_be_written
 from robot_rl.system.progress import Progress
 
@@ -44,7 +47,7 @@ def train_base(config: TrainConfig, demos: Path, out: Path, learn_from: LearnFro
         EpisodeStore.open(find_store(demos)) as store,
     ):
         base = make_base(BaseSetup("", env.environment_spec, env.observation_specs, config))
-        episodes = lessons(store, learn_from)
+        episodes = _with_same_actions(lessons(store, learn_from), env.environment_spec, demos)
         with Progress(config.base.updates, f"base {config.base.kind}", unit="updates") as progress:
 
             def report(done: int, total: int, logs: Mapping[str, float]) -> None:
@@ -56,3 +59,10 @@ def train_base(config: TrainConfig, demos: Path, out: Path, learn_from: LearnFro
         answer = {"task": config.task, "kind": config.base.kind, **figures, "identity": base.identity, "file": str(out)}
         base.close()
     return answer
+
+
+def _with_same_actions(episodes: Iterable[Episode], spec: EnvironmentSpec, demos: Path) -> Iterator[Episode]:
+    """Yield episodes as long as an action of theirs means what it means in the environment of the base."""
+    for episode in episodes:
+        check_recorded_actions(episode, spec, demos)
+        yield episode
