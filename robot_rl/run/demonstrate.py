@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 from robot_rl.data.episode_facts import CopiedFrom
-from robot_rl.data.schema import Episode
 from robot_rl.data.sparse_reward import SUCCESS_REWARD
 from robot_rl.data.store.operator_labels import as_called, operator_labels, operator_words, rewarded_episodes
 from robot_rl.data.store.store import EpisodeStore
@@ -201,7 +200,7 @@ def adopt_demonstrations(
                     f"{path}: {episode.episode_id} lacks {', '.join(missing)}, which the policy observes; record "
                     "demonstrations with the same --obs and stages (reward.stages.order) as the training"
                 )
-            check_recorded_actions(episode, env.environment_spec, path)
+            check_recorded_actions(episode.facts.actions, env.environment_spec, f"{path}: {episode.episode_id}")
             recorded = episode.facts.rewards or made_by
             if rewards is None and made_by and recorded != made_by:
                 raise DataError(
@@ -226,16 +225,21 @@ def adopt_demonstrations(
         return len(adopted)
 
 
-def check_recorded_actions(episode: Episode, spec: EnvironmentSpec, path: Path) -> None:
+def check_recorded_actions(actions: str | None, spec: EnvironmentSpec, where: str) -> None:
     """Check that an action of a recorded episode means what it means where it is learned from.
 
+    Args:
+        actions: What the episode recorded of it, see `EnvironmentSpec`.
+        spec: Of the environment that it is learned for.
+        where: The store and the episode, for the message.
+
     Raises:
-        DataError: naming the episode and both.
+        DataError: naming both.
     """
-    if acts_otherwise(episode.facts.actions, spec):
+    if acts_otherwise(actions, spec):
         raise DataError(
-            f"{path}: an action of {episode.episode_id} is {episode.facts.actions}, and one of {spec.name} is "
-            f"{spec.actions} here; set axes, steps and period of the task as they were, or record the episodes anew"
+            f"{where}: its action is {actions}, and one of {spec.name} is {spec.actions} here; set axes, steps and "
+            "period of the task as they were, or record the episodes anew"
         )
 
 

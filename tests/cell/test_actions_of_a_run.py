@@ -45,7 +45,7 @@ def test_where_it_moves_otherwise_it_is_refused(run, tmp_path, capsys, name):
         ("eval", str(run), "--episodes", "1"): f"an action of its policy is {ACTIONS}, and one of touch is {here} here",
         ("train", "--resume", "--out", str(run), "--steps", "20"): "axes, steps and period of the task as they were",
         ("train", "touch", *FEW, "--demos", str(run / "episodes"), "--out", str(tmp_path / "new")): (
-            f"episodes: an action of demonstration-0000 is {ACTIONS}, and one of touch is {here} here"
+            f"episodes: demonstration-0000: its action is {ACTIONS}, and one of touch is {here} here"
         ),
     }
     for call, named in calls.items():

@@ -64,5 +64,5 @@ def train_base(config: TrainConfig, demos: Path, out: Path, learn_from: LearnFro
 def _with_same_actions(episodes: Iterable[Episode], spec: EnvironmentSpec, demos: Path) -> Iterator[Episode]:
     """Yield episodes as long as an action of theirs means what it means in the environment of the base."""
     for episode in episodes:
-        check_recorded_actions(episode, spec, demos)
+        check_recorded_actions(episode.facts.actions, spec, f"{demos}: {episode.episode_id}")
         yield episode
