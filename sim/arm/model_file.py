@@ -28,7 +28,7 @@ from pydantic.dataclasses import dataclass
 
 from robot_rl.config.field_types import STRICT, Real
 from robot_rl.config.load import component_from_dict
-from robot_rl.config.yaml_file import read_yaml
+from robot_rl.config.yaml_file import YAML_SUFFIXES, read_yaml
 from robot_rl.errors import ConfigError, UnknownNameError
 from sim.arm.place import add_motor
 
@@ -36,7 +36,6 @@ FLANGE, HOME_KEY = "attachment_site", "home"
 """Site and keyframe that count where the file says nothing else."""
 LEAST_JOINTS = 6
 """With which a tool can be brought to a pose."""
-YAML_SUFFIXES = (".yaml", ".yml")
 SUFFIXES = (".xml", ".urdf", *YAML_SUFFIXES)
 """Endings of files that may describe an arm, for messages."""
 PREFIX = "arm_"
