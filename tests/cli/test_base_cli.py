@@ -66,6 +66,20 @@ def test_it_learns_from_no_actions_that_moved_something_else(trained, tmp_path, 
     assert not (tmp_path / "base.pt").exists()
 
 
+def test_episodes_that_do_not_fit_are_named(trained, tmp_path, capsys):
+    demos = str(trained[0] / "demos")
+    refused = {
+        ("peg_insert",): f"{demos}: demonstration-0000 is of reach, not of peg_insert; name episodes of peg_insert",
+        ("reach", "--obs", "pixels"): f"{demos}: demonstration-0000 lacks images/front, images/wrist, which the base",
+        ("reach", "--kind", "run"): "base run: which run is not said; name its directory, run:DIR",
+    }
+    for call, named in refused.items():
+        out = tmp_path / "base.pt"
+        assert main(["base", "train", *call, "--demos", demos, "--out", str(out), *FEW]) == 1
+        assert named in capsys.readouterr().err
+        assert not out.exists()
+
+
 def test_what_cannot_be_done_is_said_in_one_line(trained, capsys):
     folder, _ = trained
     base = str(folder / "base.pt")
