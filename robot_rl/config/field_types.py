@@ -25,7 +25,9 @@ NonNegativeReal = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 Fraction = Annotated[float, Field(ge=0, le=1)]
 Ages = Annotated[tuple[NonNegative, ...], Field(min_length=1)]
 """How many steps ago each of some observations was."""
-AbsolutePath = Annotated[str, Field(min_length=1), AfterValidator(os.path.abspath)]
+AbsolutePath = Annotated[
+    str, Field(min_length=1), AfterValidator(lambda path: os.path.abspath(os.path.expanduser(path)))
+]
 """Path of a file, kept as an absolute one: a run finds it from wherever it is continued or evaluated."""
 
 STRICT = ConfigDict(extra="forbid", strict=True, defer_build=True)

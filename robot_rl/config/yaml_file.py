@@ -11,6 +11,7 @@ import yaml
 
 from robot_rl.errors import ConfigError
 
+YAML_SUFFIXES = (".yaml", ".yml")
 MAX_DEPTH = 20
 """Levels of nesting of a file or an override; settings have four."""
 _MAX_VALUES = 10_000

@@ -41,6 +41,7 @@ class FactValues(TypedDict, total=False):
     failure: str | None
     judge: str
     rewards: str
+    actions: str
     overruled: str
     cut: str
     interrupted: bool
@@ -133,6 +134,11 @@ class EpisodeFacts:
     def rewards(self) -> str | None:
         """The settings by which its rewards were made; None where there is one way, or none is known."""
         return self._text("rewards")
+
+    @property
+    def actions(self) -> str | None:
+        """What each entry of an action moved, and how often; None where it is not known."""
+        return self._text("actions")
 
     @property
     def overruled(self) -> str | None:

@@ -38,6 +38,24 @@ class SafeCommand:
     clipped: np.ndarray
 
 
+def describe_actions(spec: TaskSpec) -> str:
+    """Return what each entry of an action of a task moves at 1, in their order, and how often it is chosen."""
+    entries = []
+    for name, arm in spec.each.items():
+        whose = f"{name} " if name else ""
+        motion = ("", arm.action_axes, (arm.action_translation, "m"), (arm.action_rotation, "rad"))
+        wrench = ("push ", arm.wrench_axes, (arm.action_force, "N"), (arm.action_torque, "Nm"))
+        for what, axes, along, about in (motion, wrench):
+            for axis in axes:
+                size, unit = along if axis in AXES[:3] else about
+                entries.append(f"{whose}{what}{axis} {size:g} {unit}")
+        if arm.gripper and arm.gripper_step:
+            entries.append(f"{whose}gripper {arm.gripper_step:g} m")
+    if spec.grippers:
+        entries.append("gripper" if spec.grippers == 1 else f"{spec.grippers} grippers")
+    return f"{', '.join(entries)}, every {spec.control_period:g} s"
+
+
 def check_action(action: object, spec: TaskSpec) -> np.ndarray:
     """Return an action of a task as float32, shape (n,).
 

@@ -41,6 +41,8 @@ class EnvironmentSpec:
         arms: Names of several arms, in the order of their parts of an action; empty: there is one, or none.
         rewards: The settings by which its rewards are made, where they can be made in several ways; recorded with every
             episode, so that demonstrations with other rewards are known.
+        actions: What each entry of an action moves, and how often, e.g. `x 0.01 m, gripper, every 0.1 s`; recorded with
+            runs and episodes, so that a policy is known whose actions meant something else. Empty: it is not known.
     """
 
     name: str
@@ -55,6 +57,7 @@ class EnvironmentSpec:
     world: tuple[str, ...] = ()
     arms: tuple[str, ...] = ()
     rewards: str = ""
+    actions: str = ""
 
     @property
     def grippers(self) -> int:
@@ -279,8 +282,33 @@ def check_fits(trained: Environment, other: Environment) -> None:
     ]
     if (here.action_size, here.choices) != (there.action_size, there.choices):
         wrong.append(f"an action is {_action_text(there)} there, not {_action_text(here)}")
+    elif acts_otherwise(here.actions, there):
+        wrong.append(f"an action is {there.actions}, not {here.actions}")
     if wrong:
         raise ConfigError(f"a policy of {here.name} does not fit {there.name}: {'; '.join(wrong)}")
+
+
+def acts_otherwise(recorded: str | None, spec: EnvironmentSpec) -> bool:
+    """Return whether recorded `EnvironmentSpec.actions` are known to be others than here."""
+    return bool(recorded and spec.actions and recorded != spec.actions)
+
+
+def check_same_actions(recorded: str | None, spec: EnvironmentSpec, run: object) -> None:
+    """Check that an action means what it meant to the policy of a run.
+
+    Args:
+        recorded: `EnvironmentSpec.actions` that the run recorded; None for one from before.
+        spec: Of the environment in which it would act.
+        run: The run, for the message.
+
+    Raises:
+        ConfigError: naming both.
+    """
+    if acts_otherwise(recorded, spec):
+        raise ConfigError(
+            f"{run}: an action of its policy is {recorded}, and one of {spec.name} is {spec.actions} here; set axes, "
+            "steps and period of the task as they were, or begin a new run"
+        )
 
 
 def _action_text(spec: EnvironmentSpec) -> str:

@@ -16,7 +16,7 @@ import numpy as np
 
 from robot_rl.clock import NS_PER_S, Clock, Rate
 from robot_rl.data.schema import Observation, Source, Step
-from robot_rl.env.action_mapping import check_no_wrench
+from robot_rl.env.action_mapping import check_no_wrench, describe_actions
 from robot_rl.env.environment import ObservedJudge, SupportsCalls, SupportsGivingUp, check_cameras, check_world
 from robot_rl.env.handover import HandoverLimits
 from robot_rl.env.move_arm import go_to_start
@@ -66,7 +66,7 @@ class RobotEnv(gymnasium.Env[dict[str, np.ndarray], np.ndarray]):
         self._cell = workcell
         self._stages = next((judge for judge in workcell.judges if isinstance(judge, ObservedJudge)), None)
         self.spec_task = workcell.task.spec
-        self.environment_spec = self.spec_task.environment
+        self.environment_spec = replace(self.spec_task.environment, actions=describe_actions(self.spec_task))
         self.interventions = interventions
         """Whether the operator may take over; evaluation switches it off."""
         self._advising = False  # whether the operator only advises, in this episode

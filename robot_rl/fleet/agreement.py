@@ -19,6 +19,7 @@ _ALIKE = (
     ("arms", "the arms"),
     ("action_size", "the number of action axes"),
     ("choices", "the choices of the gripper"),
+    ("actions", "what an action moves"),
     ("max_steps", "the step limit"),
     ("control_period", "the control period [s]"),
     ("return_range", "the range of returns"),

@@ -124,6 +124,8 @@ class Rollout:
         self._builder.note(task=spec.name, seed=seed, demonstration=demonstrate)
         if spec.rewards:
             self._builder.note(rewards=spec.rewards)
+        if spec.actions:
+            self._builder.note(actions=spec.actions)
         if start.T_base_reset is not None:  # [m, rad]; the observations are relative to it
             self._builder.note(T_base_reset=start.T_base_reset.vector().tolist())
         if start.arms:

@@ -13,7 +13,7 @@ from robot_rl.data.sparse_reward import SUCCESS_REWARD
 from robot_rl.data.store.operator_labels import as_called, operator_labels, operator_words, rewarded_episodes
 from robot_rl.data.store.store import EpisodeStore
 from robot_rl.data.store.summary import EpisodeSummary
-from robot_rl.env.environment import Environment, check_demonstrator
+from robot_rl.env.environment import Environment, EnvironmentSpec, acts_otherwise, check_demonstrator
 from robot_rl.env.task import WorkcellOptions
 from robot_rl.errors import DataError, RobotLostError
 from robot_rl.learn.actor import Rollout, StoreRecorder
@@ -187,7 +187,8 @@ def adopt_demonstrations(
         The number of episodes.
 
     Raises:
-        DataError: if something that the policy observes was not recorded, or the rewards were made in another way.
+        DataError: if something that the policy observes was not recorded, the rewards were made in another way, or an
+            action meant something else.
     """
     made_by = env.environment_spec.rewards
     with EpisodeStore.open(path) as source:
@@ -199,6 +200,7 @@ def adopt_demonstrations(
                     f"{path}: {episode.episode_id} lacks {', '.join(missing)}, which the policy observes; record "
                     "demonstrations with the same --obs and stages (reward.stages.order) as the training"
                 )
+            check_recorded_actions(episode.facts.actions, env.environment_spec, f"{path}: {episode.episode_id}")
             recorded = episode.facts.rewards or made_by
             if rewards is None and made_by and recorded != made_by:
                 raise DataError(
@@ -221,6 +223,24 @@ def adopt_demonstrations(
             metadata = facts.metadata
             store.append(replace(episode, episode_id=demonstration_id(number), observations=kept, metadata=metadata))
         return len(adopted)
+
+
+def check_recorded_actions(actions: str | None, spec: EnvironmentSpec, where: str) -> None:
+    """Check that an action of a recorded episode means what it means where it is learned from.
+
+    Args:
+        actions: What the episode recorded of it, see `EnvironmentSpec`.
+        spec: Of the environment that it is learned for.
+        where: The store and the episode, for the message.
+
+    Raises:
+        DataError: naming both.
+    """
+    if acts_otherwise(actions, spec):
+        raise DataError(
+            f"{where}: its action is {actions}, and one of {spec.name} is {spec.actions} here; set axes, steps and "
+            "period of the task as they were, or record the episodes anew"
+        )
 
 
 def demonstrations_in(store: EpisodeStore) -> list[str]:

@@ -14,7 +14,7 @@ import torch
 from robot_rl.base_policy.run_base import check_base, open_base
 from robot_rl.config.components import EvaluationConfig, TrainConfig, world_of
 from robot_rl.data.store.store import EpisodeStore
-from robot_rl.env.environment import all_cameras, check_cameras, check_fits
+from robot_rl.env.environment import all_cameras, check_cameras, check_fits, check_same_actions
 from robot_rl.errors import ConfigError, EnvironmentFailedError, RenderError, RunDirectoryError
 from robot_rl.learn.actor import Proposer, Rollout, StoreRecorder
 from robot_rl.learn.engine.hardware import device_here
@@ -90,6 +90,7 @@ def evaluate_run(
         check_crops(path, deployment.facts, observed.cameras)
         env = stack.enter_context(deployment.environment(config.task, observed, reward))
         spec = env.environment_spec
+        check_same_actions(RunDirectory.read_facts(path).get("actions"), spec, path)
         if video is not None:
             cameras = cameras or all_cameras(spec)
             check_cameras(cameras, spec)

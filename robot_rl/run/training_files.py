@@ -12,7 +12,7 @@ from robot_rl.config.components import TrainConfig
 from robot_rl.config.consistency import check_consistent
 from robot_rl.config.resuming import with_saved_cameras
 from robot_rl.data.store.store import EpisodeStore
-from robot_rl.env.environment import Environment
+from robot_rl.env.environment import Environment, check_same_actions
 from robot_rl.run.demonstrate import adopt_demonstrations, check_demonstrations
 from robot_rl.run.deployment import Deployment, workcell_options
 from robot_rl.run.directory.arm_file import arm_file_facts, check_same_arm_file
@@ -101,13 +101,17 @@ class TrainingFiles:
         """
         with contextlib.ExitStack() as stack:
             facts = {"task": self.config.task, "seed": self.config.seed}
-            if not self.resumed:
+            spec = env.environment_spec
+            if self.resumed:
+                check_same_actions(RunDirectory.read_facts(self._path).get("actions"), spec, self._path)
+            else:
 
                 def prepare(path: Path) -> None:
                     self._begin_with(path, facts, env, demos, overlay)
 
                 origin = {} if self.initial is None else {"origin": self.initial.facts}
-                new = {**deployment.facts, **arm_file_facts(self.config), **origin}
+                acts = {"actions": spec.actions} if spec.actions else {}
+                new = {**deployment.facts, **arm_file_facts(self.config), **acts, **origin}
                 self.run = stack.enter_context(
                     RunDirectory.create(
                         self._path, self.config, calibrations=self._calibrations, facts=new, prepare=prepare

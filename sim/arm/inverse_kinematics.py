@@ -57,7 +57,8 @@ def solve_ik(
             return _unwound(q, place.ready, low, high)
         least = min(least, error)
     raise OutOfReachError(
-        f"no joint angles bring {site} to {np.round(position, 3).tolist()} m, the nearest are off by {least:.3f}"
+        f"no joint angles bring {site} to {np.round(position, 3).tolist()} m, the nearest are off by {least:.3f}; "
+        "take a pose in reach, or bring an arm of a file nearer by `position` and `turn` (docs/tasks.md, another arm)"
     )
 
 

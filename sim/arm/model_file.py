@@ -28,7 +28,7 @@ from pydantic.dataclasses import dataclass
 
 from robot_rl.config.field_types import STRICT, Real
 from robot_rl.config.load import component_from_dict
-from robot_rl.config.yaml_file import read_yaml
+from robot_rl.config.yaml_file import YAML_SUFFIXES, read_yaml
 from robot_rl.errors import ConfigError, UnknownNameError
 from sim.arm.place import add_motor
 
@@ -36,6 +36,8 @@ FLANGE, HOME_KEY = "attachment_site", "home"
 """Site and keyframe that count where the file says nothing else."""
 LEAST_JOINTS = 6
 """With which a tool can be brought to a pose."""
+SUFFIXES = (".xml", ".urdf", *YAML_SUFFIXES)
+"""Endings of files that may describe an arm, for messages."""
 PREFIX = "arm_"
 ARMATURE = 0.1
 """Inertia of the rotor of a joint whose file says nothing of it, as in our own arm [kg m^2]."""
@@ -65,16 +67,19 @@ def read_arm_file(file: Path) -> ArmFile:
     Raises:
         ConfigError: if it is not there, or says something else.
     """
+    if file.is_dir():
+        there = sorted(entry.name for entry in file.iterdir() if entry.suffix.lower() in SUFFIXES)
+        raise ConfigError(f"arm {file}: is a folder; name a model in it; there: {', '.join(there) or 'none'}")
     if not file.is_file():
         raise ConfigError(
             f"arm {file}: there is no such file; give an MJCF or URDF model, or a YAML file that names one"
         )
-    if file.suffix.lower() not in {".yaml", ".yml"}:
+    if file.suffix.lower() not in YAML_SUFFIXES:
         return ArmFile(model=str(file.absolute()))
     told = component_from_dict(ArmFile, read_yaml(file, "arm file"), f"arm {file}")
     if not told.model:
         raise ConfigError(f"arm {file}: model is missing, an MJCF or URDF file")
-    model = (file.parent / told.model).absolute()
+    model = (file.parent / Path(told.model).expanduser()).absolute()
     if not model.is_file():
         raise ConfigError(f"arm {file}: its model {model} is not there")
     return replace(told, model=str(model))
@@ -96,8 +101,7 @@ def add_arm_of_file(spec: mujoco.MjSpec, base: mujoco.MjsBody, file: Path) -> mu
         UnknownNameError: if it has no such flange.
     """
     told = read_arm_file(file)
-    child = _read_model(told.model)
-    model = child.compile()
+    child, model = _read_model(told.model)
     where = f"arm {told.model}"
     holder, local = _flange(model, told.flange, where)
     joints = _chain(model, holder, where)
@@ -121,11 +125,23 @@ def add_arm_of_file(spec: mujoco.MjSpec, base: mujoco.MjsBody, file: Path) -> mu
     return spec.body(PREFIX + holder_name).add_body(name="flange", pos=local[:3], quat=local[3:])
 
 
-def _read_model(file: str) -> mujoco.MjSpec:
+def _read_model(file: str) -> tuple[mujoco.MjSpec, mujoco.MjModel]:
+    """Return what a file describes, to be brought into a scene, and as a model of its own."""
     try:
-        return mujoco.MjSpec.from_file(file)
+        spec = mujoco.MjSpec.from_file(file)
     except ValueError as error:
-        raise ConfigError(f"arm {file}: MuJoCo cannot read it as MJCF or URDF: {error}") from error
+        raise ConfigError(f"arm {file}: MuJoCo cannot read it as MJCF or URDF: {_in_one_line(error)}") from error
+    try:
+        return spec, spec.compile()
+    except ValueError as error:
+        raise ConfigError(
+            f"arm {file}: MuJoCo makes no model of it: {_in_one_line(error)}; meshes have to lie where it names them, "
+            "and what moves needs mass and inertia"
+        ) from error
+
+
+def _in_one_line(error: ValueError) -> str:
+    return " ".join(str(error).removeprefix("Error: ").split())
 
 
 def _flange(model: mujoco.MjModel, name: str, where: str) -> tuple[int, np.ndarray]:
@@ -211,7 +227,8 @@ def _is_torque_motor(model: mujoco.MjModel, motor: int) -> bool:
 
 def _strip(child: mujoco.MjSpec) -> None:
     """Take away what is not the arm itself, and all contact."""
-    for elements in (child.actuators, child.sensors, child.keys, child.cameras, child.lights, child.tendons):
+    others = (child.actuators, child.sensors, child.keys, child.cameras, child.lights, child.tendons, child.pairs)
+    for elements in others:
         for element in list(elements):
             child.delete(element)
     for equality in list(child.equalities):
@@ -220,6 +237,7 @@ def _strip(child: mujoco.MjSpec) -> None:
         geom.contype = geom.conaffinity = 0
     for body in child.bodies:
         body.gravcomp = 0.0  # the controller compensates gravity
+        body.mocap = False  # a target beside the arm, which here would have to stand in the world
 
 
 def _use_options_of(spec: mujoco.MjSpec, child: mujoco.MjSpec) -> None:

@@ -3,6 +3,7 @@
 import json
 import re
 import signal
+from dataclasses import replace
 
 import pytest
 from running import one_thread, start
@@ -10,6 +11,7 @@ from running import one_thread, start
 from robot_rl.cli.commands.base import base_settings
 from robot_rl.cli.main import main
 from robot_rl.config.load import load_config
+from robot_rl.data.store.store import EpisodeStore
 
 FEW = ("--set", "base.updates=60", "--set", "replay.batch_size=16")
 
@@ -48,6 +50,34 @@ def test_a_base_is_trained_and_evaluated_alone(trained, capsys):
     assert (answer["episodes"], answer["name"]) == (2, f"chunk:{folder / 'base.pt'}")
     assert main([*train, *FEW]) == 1
     assert "exists already; choose another --out" in capsys.readouterr().err
+
+
+def test_it_learns_from_no_actions_that_moved_something_else(trained, tmp_path, capsys):
+    folder, _ = trained
+    with EpisodeStore.open(folder / "demos") as source, EpisodeStore.create(tmp_path / "others") as store:
+        episode = source.read(source.ids()[0])
+        told = episode.facts.actions
+        assert told == "x 0.01 m, y 0.01 m, z 0.01 m, every 0.1 s"
+        facts = episode.facts.updated(actions=told.replace("0.1 s", "0.05 s"))
+        store.append(replace(episode, metadata=facts.metadata))
+    train = ["base", "train", "reach", "--demos", str(tmp_path / "others"), "--out", str(tmp_path / "base.pt")]
+    assert main([*train, *FEW]) == 1
+    assert "every 0.05 s, and one of reach is x 0.01 m, y 0.01 m, z 0.01 m, every 0.1 s" in capsys.readouterr().err
+    assert not (tmp_path / "base.pt").exists()
+
+
+def test_episodes_that_do_not_fit_are_named(trained, tmp_path, capsys):
+    demos = str(trained[0] / "demos")
+    refused = {
+        ("peg_insert",): f"{demos}: demonstration-0000 is of reach, not of peg_insert; name episodes of peg_insert",
+        ("reach", "--obs", "pixels"): f"{demos}: demonstration-0000 lacks images/front, images/wrist, which the base",
+        ("reach", "--kind", "run"): "base run: which run is not said; name its directory, run:DIR",
+    }
+    for call, named in refused.items():
+        out = tmp_path / "base.pt"
+        assert main(["base", "train", *call, "--demos", demos, "--out", str(out), *FEW]) == 1
+        assert named in capsys.readouterr().err
+        assert not out.exists()
 
 
 def test_what_cannot_be_done_is_said_in_one_line(trained, capsys):

@@ -6,9 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from robot_rl.env.action_mapping import AXES, SafetyFilter
+from robot_rl.env.action_mapping import AXES, SafetyFilter, describe_actions
 from robot_rl.env.robot_io import RobotState
-from robot_rl.env.task import TaskSpec, Workspace
+from robot_rl.env.task import ArmSpec, TaskSpec, Workspace
 from robot_rl.errors import ActionError, ConfigError
 from robot_rl.geometry import Pose, quat_conjugate, quat_from_rotvec, quat_multiply, quat_rotate, swing_twist_z
 
@@ -182,3 +182,18 @@ def test_a_gripper_step_that_cannot_be_made_is_one_line(wrong):
     spec = replace(SPEC, **({"gripper": True, "gripper_step": 0.01} | wrong))
     with pytest.raises(ConfigError, match=r"task t: gripper_step is .* m; it needs gripper: true, .* 0.08 m, or 0"):
         SafetyFilter(spec)
+
+
+def test_what_each_entry_moves_is_told_in_their_order():
+    one = replace(SPEC, action_axes=("yaw", "x"), wrench_axes=("z", "roll"), action_force=20.0, action_torque=0.5)
+    chosen = replace(one, gripper=True)
+    anywhere = replace(chosen, gripper_step=0.02)
+    told = "yaw 0.06 rad, x 0.01 m, push z 20 N, push roll 0.5 Nm"
+    assert describe_actions(one) == f"{told}, every 0.1 s"
+    assert describe_actions(chosen) == f"{told}, gripper, every 0.1 s"
+    assert describe_actions(anywhere) == f"{told}, gripper 0.02 m, every 0.1 s"
+    arms = {name: ArmSpec(BOX, action_axes=("x",), gripper=True) for name in ("left", "right")}
+    both = TaskSpec.of_arms(arms, name="t", instruction="do it", max_steps=10, control_period=0.05)
+    assert describe_actions(both) == "left x 0.01 m, right x 0.01 m, 2 grippers, every 0.05 s"
+    for spec in (one, chosen, anywhere, both):
+        assert describe_actions(spec).count(",") == spec.action_size

@@ -9,7 +9,10 @@ from robot_rl.fleet.agreement import Seen, check_base_alike, check_version
 from robot_rl.link.messages import RobotHello
 
 IMAGES = ImageSpec("features", (1, 2, 8, 2, 2), "float16", maker="lite0, front, wrist at 128 px", size=128)
-SEEN = Seen(EnvironmentSpec("peg", 60, 0.1, 7, choices=3, return_range=(0.0, 1.0)), PerceptSpec(20, IMAGES))
+SEEN = Seen(
+    EnvironmentSpec("peg", 60, 0.1, 7, choices=3, return_range=(0.0, 1.0), actions="x 0.01 m, y 0.01 m"),
+    PerceptSpec(20, IMAGES),
+)
 
 
 def test_what_a_robot_sees_comes_back_from_plain_values():
@@ -25,6 +28,10 @@ def test_what_a_robot_sees_comes_back_from_plain_values():
     [
         (SEEN._replace(task=replace(SEEN.task, action_size=6)), "the number of action axes: 6, the fleet has 7"),
         (SEEN._replace(task=replace(SEEN.task, choices=0)), "the choices of the gripper: 0, the fleet has 3"),
+        (
+            SEEN._replace(task=replace(SEEN.task, actions="y 0.01 m, x 0.01 m")),
+            "what an action moves: y 0.01 m, x 0.01 m, the fleet has x 0.01 m, y 0.01 m",
+        ),
         (SEEN._replace(percepts=replace(SEEN.percepts, state_size=19)), "the size of the state: 19, the fleet has 20"),
         (SEEN._replace(percepts=replace(SEEN.percepts, images=None)), "cameras or their encoder: no images, the fleet"),
         (

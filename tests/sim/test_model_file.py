@@ -166,6 +166,7 @@ def test_meshes_beside_the_model_are_found(tmp_path, ur5e):
 
 
 KEYFRAME = '<keyframe><key name="home" qpos="-1.5708 -1.5708 1.5708 -1.5708 -1.5708 0"/></keyframe>'
+MESH = '<asset><mesh name="shell" file="gone.obj"/></asset>'
 JAW = '<body name="jaw"><joint name="grip"/><inertial mass="1" pos="0 0 0" diaginertia="1 1 1"/></body>'
 
 
@@ -178,6 +179,12 @@ JAW = '<body name="jaw"><joint name="grip"/><inertial mass="1" pos="0 0 0" diagi
         ('<motor joint="wrist2" ctrlrange="-28 28"/>', "", "nothing says how strong wrist2 is"),
         ('<site name="att', f'{JAW}<site name="att', "grip move beside the flange; take the model without a gripper"),
         ("<mujoco model", "<mujoco modle", "MuJoCo cannot read it"),
+        (
+            "<worldbody>",
+            f"{MESH}<worldbody>",
+            r"no model of it: Error opening file 'gone.obj'; meshes have to lie where",
+        ),
+        ('<inertial mass="0.1889"', '<inertial mass="0"', "no model of it: mass and inertia of moving bodies must be"),
     ],
 )
 def test_what_cannot_stand_there_is_named(ur5e, old, new, words):
@@ -185,8 +192,18 @@ def test_what_cannot_stand_there_is_named(ur5e, old, new, words):
     if "wrist3" in old:
         broken = broken.replace('<motor joint="wrist3" ctrlrange="-14 14" gear="2"/>', "")
     ur5e.write_text(broken)
-    with pytest.raises(ConfigError, match=words):
+    with pytest.raises(ConfigError, match=words) as refused:
         compiled(ur5e)
+    assert "\n" not in str(refused.value)
+
+
+def test_targets_and_contacts_of_the_file_do_not_count(ur5e):
+    beside = '<body name="target" mocap="true"><geom name="ball" type="sphere" size="0.02"/></body></worldbody>'
+    touching = '<contact><pair geom1="ball" geom2="upper"/></contact>'
+    shown = UR5E.replace("</worldbody>", beside + touching).replace("<geom fromto", '<geom name="upper" fromto', 1)
+    ur5e.write_text(shown)
+    model = compiled(ur5e)
+    assert (model.nmocap, model.npair) == (0, 0)
 
 
 def test_a_ready_pose_beyond_the_limits_is_named(ur5e):
@@ -208,6 +225,7 @@ def test_an_unknown_flange_lists_what_there_is(tmp_path, ur5e):
         ("model: nowhere.xml\n", "its model .*nowhere.xml is not there"),
         ("model: ur5e.xml\nturned: 1\n", "turned.*valid.*turn"),
         ("turn: 1\n", "model is missing"),
+        ("model: ~/nowhere.xml\n", f"its model {Path.home()}/nowhere.xml is not there"),
         ("model: ur5e.xml\nready: [0, 0, 0, 0, 0, 0, 0]\n", "ready has 7 angles, there are 6 joints"),
     ],
 )
@@ -221,7 +239,7 @@ def test_a_file_that_says_something_else_is_named(tmp_path, ur5e, content, words
 def test_an_arm_that_does_not_reach_where_a_task_begins_is_named(tmp_path, ur5e):
     file = tmp_path / "far.yaml"
     file.write_text("model: ur5e.xml\nposition: [-0.6, 0, 0]\n")
-    with pytest.raises(ConfigError, match=r"no joint angles bring tcp to .* m, the nearest are off by"):
+    with pytest.raises(ConfigError, match=r"no joint angles bring tcp to .* m, .* nearer by `position` and `turn`"):
         make_workcell("peg_insert", WorkcellOptions(world=WorldConfig(arm=str(file))))
 
 
@@ -235,3 +253,13 @@ def test_points_along_the_arm_are_where_its_joints_are(ur5e):
 def test_without_a_file_one_line_says_so():
     with pytest.raises(ConfigError, match="there is no such file; give an MJCF or URDF model"):
         compiled(Path("missing.xml"))
+
+
+def test_of_a_folder_the_models_in_it_are_named(ur5e):
+    (ur5e.parent / "README.md").write_text("An arm")
+    with pytest.raises(ConfigError, match=r"is a folder; name a model in it; there: ur5e.xml$"):
+        compiled(ur5e.parent)
+
+
+def test_a_path_in_the_home_folder_may_begin_with_a_tilde():
+    assert WorldConfig(arm="~/arms/ur5e.xml").arm == str(Path.home() / "arms" / "ur5e.xml")

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from robot_rl.base_policy.base_file import save_base
 from robot_rl.base_policy.contract import BaseSetup, make_base
 from robot_rl.config.components import TrainConfig
+from robot_rl.data.schema import Episode
 from robot_rl.data.store.layout import find_store
 from robot_rl.data.store.store import EpisodeStore
-from robot_rl.errors import RunDirectoryError
+from robot_rl.env.environment import Environment
+from robot_rl.errors import DataError, RunDirectoryError
 from robot_rl.run.base.base_environment import base_environment
 from robot_rl.run.base.lessons import LearnFrom, lessons
+from robot_rl.run.demonstrate import check_recorded_actions
 from robot_rl.system.atomic_file import check_can_be_written
 from robot_rl.system.progress import Progress
 
@@ -31,8 +34,8 @@ def train_base(config: TrainConfig, demos: Path, out: Path, learn_from: LearnFro
         Figures of the training, the file and the identity of the base.
 
     Raises:
-        DataError: if there are no such episodes, or their actions are others.
-        SpecError: if they lack what the base observes.
+        DataError: if there are no such episodes, or they are of another task, lack what the base observes, or their
+            actions are others.
         ConfigError: if a base of this kind is not trained.
         RunDirectoryError: if the file exists or cannot be written.
     """
@@ -44,7 +47,7 @@ def train_base(config: TrainConfig, demos: Path, out: Path, learn_from: LearnFro
         EpisodeStore.open(find_store(demos)) as store,
     ):
         base = make_base(BaseSetup("", env.environment_spec, env.observation_specs, config))
-        episodes = lessons(store, learn_from)
+        episodes = _fitting(lessons(store, learn_from), env, demos)
         with Progress(config.base.updates, f"base {config.base.kind}", unit="updates") as progress:
 
             def report(done: int, total: int, logs: Mapping[str, float]) -> None:
@@ -56,3 +59,23 @@ def train_base(config: TrainConfig, demos: Path, out: Path, learn_from: LearnFro
         answer = {"task": config.task, "kind": config.base.kind, **figures, "identity": base.identity, "file": str(out)}
         base.close()
     return answer
+
+
+def _fitting(episodes: Iterable[Episode], env: Environment, demos: Path) -> Iterator[Episode]:
+    """Yield episodes as long as they are of the task, hold what is observed there, and their actions mean the same.
+
+    Raises:
+        DataError: naming the first one that does not fit.
+    """
+    spec = env.environment_spec
+    for episode in episodes:
+        where = f"{demos}: {episode.episode_id}"
+        if episode.facts.task not in ("", spec.name):  # imported ones may name none
+            raise DataError(f"{where} is of {episode.facts.task}, not of {spec.name}; name episodes of {spec.name}")
+        if missing := sorted(env.observation_specs.keys() - episode.observations.keys()):
+            raise DataError(
+                f"{where} lacks {', '.join(missing)}, which the base would observe; record demonstrations with the "
+                "same --obs and stages (reward.stages.order) as the base"
+            )
+        check_recorded_actions(episode.facts.actions, spec, where)
+        yield episode

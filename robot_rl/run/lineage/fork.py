@@ -27,7 +27,7 @@ from robot_rl.system.atomic_file import link_or_copy, write_synced, writing
 
 PINNED = ("classifier.pt", "classifier.pt.report.json", "progress_head.pt", "base.pt")
 CARRIED_FACTS = (
-    *("arm_file", "calibrations", "classifier", "progress_head"),
+    *("actions", "arm_file", "calibrations", "classifier", "progress_head"),
     *("robot_file", "driver", "commissioning", "crops"),  # of its place, until the fork records its own
 )
 """Facts of a run that hold in its forks."""

@@ -39,6 +39,8 @@ class RunPolicy(BasePolicy):
 
     def __init__(self, setup: BaseSetup) -> None:
         self.name = setup.name
+        if not setup.path and setup.state is None:
+            raise BasePolicyError("base run: which run is not said; name its directory, run:DIR")
         kept = setup.state if setup.state is not None else _state_of(Path(setup.path), self.name)
         self._state = dict(kept)
         config = config_from_dict(kept["config"])

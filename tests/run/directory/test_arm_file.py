@@ -8,7 +8,7 @@ from robot_rl.cli.main import main
 from robot_rl.config.components import TrainConfig
 from robot_rl.config.randomization import WorldConfig
 from robot_rl.errors import ConfigError
-from robot_rl.run.directory.arm_file import check_same_arm_file
+from robot_rl.run.directory.arm_file import arm_file_facts, check_same_arm_file
 from robot_rl.run.directory.run_directory import RunDirectory
 
 
@@ -58,3 +58,19 @@ def test_of_a_run_without_that_record_the_files_are_compared(tmp_path):
     check_same_arm_file(tmp_path / "run", on("old.xml"))
     with pytest.raises(ConfigError, match="whose content is not known any more"):
         check_same_arm_file(tmp_path / "run", on("copy.xml"))
+
+
+@pytest.mark.parametrize(
+    ("name", "changed"), [("ur5e.xml", "ur5e.xml"), ("arm.yaml", "arm.yaml"), ("arm.yaml", "ur5e.xml")]
+)
+def test_a_file_that_was_changed_in_its_place_is_refused(tmp_path, name, changed):
+    (tmp_path / "ur5e.xml").write_text(UR5E)
+    (tmp_path / "arm.yaml").write_text("model: ur5e.xml\nturn: 0.5\n")
+    config = TrainConfig(task="reach", world=WorldConfig(arm=str(tmp_path / name)))
+    RunDirectory.create(tmp_path / "run", config, facts=arm_file_facts(config)).close()
+    check_same_arm_file(tmp_path / "run", config)
+    (tmp_path / changed).write_text((tmp_path / changed).read_text() + "\n")
+    with pytest.raises(ConfigError, match=rf"{name}, or the model that it names, has changed since .*run was started"):
+        check_same_arm_file(tmp_path / "run", config)
+    (tmp_path / name).unlink()
+    check_same_arm_file(tmp_path / "run", config)  # who makes the arm says that it is gone
