@@ -101,7 +101,8 @@ def test_a_task_in_which_nothing_succeeds_has_no_score_instead_of_zero(tmp_path)
     for run, rate in zip(runs, (0.5, None), strict=True):
         run.path.mkdir()
         (run.path / "metrics.jsonl").touch()
-        (run.path / "summary.json").write_text(json.dumps({"success_rate": rate, "return_mean": 4.0, "wall_s": 6.0}))
+        made = {"env_steps": run.config.env_steps, "success_rate": rate, "return_mean": 4.0, "wall_s": 6.0}
+        (run.path / "summary.json").write_text(json.dumps(made))
     shown = SuiteResult.of(Suite("some", "Some", ("reach", "swing")), runs)
     assert (shown.summary()["iqm"], shown.summary()["unscored"]) == (0.5, ["swing"])
     assert "- swing: not scored: nothing succeeds there, so give the suite best_return" in page(shown, [], "")
