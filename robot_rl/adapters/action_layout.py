@@ -14,6 +14,8 @@ from robot_rl.errors import ActionError, SpecError
 
 MOST_CHOICES = 1024
 """Most combinations of a space of choices; each is an output of the critics."""
+NO_BOUND = 1e9
+"""A bound as large as that stands for none: MuJoCo has 1e10 for an actuator without a range."""
 
 
 class ActionLayout(Protocol):
@@ -68,9 +70,10 @@ def make_action_layout(space: gymnasium.Space[Any], name: str, *, discrete_gripp
             f"{name}: its actions are {space}; supported are a Box of real numbers, Discrete, MultiDiscrete and "
             "MultiBinary; wrap the environment so that it takes one of these"
         )
-    if not space.is_bounded():
+    if not space.is_bounded() or max(np.abs(space.low).max(), np.abs(space.high).max()) >= NO_BOUND:
         raise SpecError(
-            f"{name}: its actions are {space}, without bounds; wrap it, e.g. in gymnasium.wrappers.RescaleAction"
+            f"{name}: its actions are {space}, without bounds below {NO_BOUND:.0e}, from which exploration could draw; "
+            "wrap it, e.g. in gymnasium.wrappers.RescaleAction"
         )
     return BoxLayout(space, GRIPPER_CHOICES if discrete_gripper else 0)
 

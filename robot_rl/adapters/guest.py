@@ -12,6 +12,7 @@ import importlib
 import importlib.metadata
 import importlib.util
 import logging
+import math
 import os
 import random
 import socket
@@ -40,6 +41,7 @@ INTERPRETER = "--set environment.python=FILE, or of a suite --env-python FILE"
 """How another interpreter is named."""
 LEAST_GYMNASIUM = (0, 26)
 """Version since which a step tells termination and truncation apart."""
+_NUMBERS = (int, float, np.integer, np.floating)
 _CALLS = ("facts", "reset", "step", "frame", "expert", "judge")
 
 
@@ -205,12 +207,14 @@ def step_limit(env: gymnasium.Env[Any, Any]) -> int | None:
 
 
 def control_period(env: gymnasium.Env[Any, Any]) -> float | None:
-    """Return the time between two steps [s]; None if the environment declares none."""
+    """Return the time between two steps [s]; None if it declares none, NaN for a rate that is no number."""
     period = getattr(env.unwrapped, "dt", None)
-    if isinstance(period, (int, float)) and period > 0:
+    if isinstance(period, _NUMBERS) and period > 0:
         return float(period)
     rate = env.metadata.get("render_fps")
-    return 1.0 / rate if rate else None
+    if not rate:
+        return None
+    return 1.0 / float(rate) if isinstance(rate, _NUMBERS) else math.nan
 
 
 # Makers.

@@ -5,7 +5,6 @@ Time is counted in control periods from the start of the episode.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping
 from typing import Any, Protocol, TypeVar
 
@@ -15,7 +14,7 @@ import numpy as np
 from robot_rl.adapters.action_layout import make_action_layout
 from robot_rl.adapters.guest import SUCCESS_KEYS, Guest
 from robot_rl.adapters.guest_messages import GuestError
-from robot_rl.adapters.observation_layout import ObservationLayout
+from robot_rl.adapters.observation_layout import LARGEST_NUMBER, ObservationLayout
 from robot_rl.clock import NS_PER_S
 from robot_rl.config.environment import EnvironmentConfig
 from robot_rl.data.schema import STATE_PREFIX, Observation, Source, Step
@@ -26,6 +25,8 @@ from robot_rl.spec import ArraySpec
 
 PERIOD = 0.1
 """Control period of an environment that declares none [s]."""
+PERIODS = (1e-6, 1e5)
+"""Shortest and longest control period [s]: stamps are whole nanoseconds of 64 bits."""
 
 _T = TypeVar("_T")
 
@@ -87,7 +88,7 @@ class GymnasiumEnvironment:
     Raises:
         SpecError: if observations or actions are of a kind that is not supported.
         EnvironmentFailedError: if it has no spaces, or fails in its first step.
-        ConfigError: if the environment declares no step limit and `config` does not either.
+        ConfigError: if the environment declares no step limit or no usable control period, and `config` neither.
         UnknownNameError: if there is no camera of that name.
     """
 
@@ -135,11 +136,16 @@ class GymnasiumEnvironment:
                 f"which the task would be done; {known}; set environment.success, or wrap it so that each step has one"
             )
         self._success_ends = config.success_ends == "always" or (config.success_ends == "auto" and self._sparse)
-        repeat = config.action_repeat
+        period = config.control_period * config.action_repeat or facts["period"] or PERIOD * config.action_repeat
+        if not PERIODS[0] <= period <= PERIODS[1]:
+            raise ConfigError(
+                f"{name}: {period:g} s from step to step, by environment.control_period or else its `dt` or "
+                f"`render_fps`; set environment.control_period so that it is {PERIODS[0]:g} to {PERIODS[1]:g} s"
+            )
         self.environment_spec = EnvironmentSpec(
             name,
             max_steps,
-            config.control_period * repeat or facts["period"] or PERIOD * repeat,
+            period,
             self._actions.size,
             choices=self._actions.choices,
             return_range=self._return_range(),
@@ -192,8 +198,9 @@ class GymnasiumEnvironment:
         observation, reward, done, cut, success = self._ask("step", lambda: self._guest.step(given))
         if meanwhile is not None:
             meanwhile()
-        if not (self._sparse or math.isfinite(reward)):
-            raise SpecError(f"{self._name}: its reward is {reward}; expected one finite number")
+        if not (self._sparse or abs(self._config.reward_scale * reward) <= LARGEST_NUMBER):
+            valid = f"expected one finite number, of size {LARGEST_NUMBER:.0e} at most with environment.reward_scale"
+            raise SpecError(f"{self._name}: its reward is {reward}; {valid}")
         self._succeeded = self._succeeded or success
         terminated = bool(done) or (success and self._success_ends)
         truncated = not terminated and (bool(cut) or last or index + 1 >= self.environment_spec.max_steps)

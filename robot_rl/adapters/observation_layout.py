@@ -23,6 +23,8 @@ RENDERED = "render"
 """Name of the camera that the environment itself draws with."""
 MAX_ELEMENTS = 100_000
 """Most numbers of a vector; more are a picture in disguise."""
+LARGEST_NUMBER = float(np.finfo(np.float32).max)
+"""Largest number that is recorded."""
 _LEAST_SIDE = 8
 _CLEAR_SIDE = 32
 """Least height and width of what is a picture beyond doubt, however many channels it has."""
@@ -163,6 +165,8 @@ class ObservationLayout:
         prefix = "" if name.startswith((STATE_PREFIX, IMAGE_PREFIX)) else IMAGE_PREFIX if picture else STATE_PREFIX
         key = prefix + name
         if picture:
+            if {*key.split("/")} & {"", ".", ".."}:  # a store has a folder for each part of the name
+                raise SpecError(f"{self._name}: a picture has the name {name!r}; wrap it and rename that one")
             return key, _Part(path, self._image_spec(), self._resampled)
         size, convert = _vector_of(leaf)
         if not 0 < size <= MAX_ELEMENTS:
@@ -278,9 +282,12 @@ def _vector_of(space: gymnasium.Space[Any]) -> tuple[int, Callable[[Any], np.nda
 
 
 def _of_shape(value: Any, shape: tuple[int, ...]) -> np.ndarray:
-    array = np.array(value, np.float32)  # a copy: the environment may write its next observation into the same array
+    with np.errstate(over="ignore"):
+        array = np.array(value, np.float32)  # a copy: the environment may write its next observation into the array
     if array.shape != shape:
         raise ValueError(f"its shape is {array.shape}, the space declares {shape}")
+    if np.isinf(array).any() and np.isfinite(largest := float(np.abs(value).max())):
+        raise ValueError(f"it has numbers of size {largest:g}; recorded are those up to {LARGEST_NUMBER:.0e}")
     return array.ravel()
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from pathlib import Path
 from typing import Any, ClassVar
@@ -10,8 +9,10 @@ from typing import Any, ClassVar
 from robot_rl.config.components import TrainConfig
 from robot_rl.config.load import dump_config
 from robot_rl.config.resuming import resumable_changes
-from robot_rl.errors import ConfigError
+from robot_rl.errors import ConfigError, DataError
 from robot_rl.run.directory.run_directory import RunDirectory
+from robot_rl.system.checked_json import parse_json
+from robot_rl.system.regular_file import read_regular
 
 SUMMARY = "summary.json"
 
@@ -29,6 +30,15 @@ class TrainingJob:
 
     config: TrainConfig
     path: Path
+
+    @property
+    def finished(self) -> bool:
+        """Whether it has a result, of all its env steps: a run that was made with fewer goes on.
+
+        Raises:
+            DataError: if there is one that cannot be read.
+        """
+        return (self.path / SUMMARY).is_file() and self.summary().get("env_steps") == self.config.env_steps
 
     def check(self) -> None:
         """Refuse a directory with a run of other settings.
@@ -62,6 +72,16 @@ class TrainingJob:
         return [sys.executable, "-m", "robot_rl", "train", "--config", str(config), "--out", str(self.path), *resume]
 
     def summary(self) -> dict[str, Any]:
-        """Return its result; see `conclude`."""
-        summary: dict[str, Any] = json.loads((self.path / SUMMARY).read_text(encoding="utf-8"))
+        """Return its result; see `conclude`.
+
+        Raises:
+            DataError: if it cannot be read.
+        """
+        file = self.path / SUMMARY
+        try:
+            summary = parse_json(read_regular(file))
+        except (OSError, ValueError) as error:
+            raise DataError(f"{file}: cannot be read: {error}") from error
+        if not isinstance(summary, dict):
+            raise DataError(f"{file}: is no summary of a run")
         return summary

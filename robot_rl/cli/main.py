@@ -11,6 +11,7 @@ import errno
 import os
 import sys
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from typing import Any
 
 from robot_rl import __version__
@@ -28,6 +29,7 @@ from robot_rl.cli.commands.train import add_train_command
 from robot_rl.cli.completion import SHELLS, completion
 from robot_rl.cli.parts.command import Reply, add_commands, add_group, add_parser, add_renamed
 from robot_rl.cli.parts.parser import CommandParser
+from robot_rl.cli.parts.standard_output import kept_for_answer
 from robot_rl.env.registry import environment_names, family_names, task_names
 from robot_rl.errors import InterruptedRunError, RobotRLError
 from robot_rl.system.logs import show_logs
@@ -128,7 +130,8 @@ def _add(
     """Add a command that prints its reply; see `MakeParser`."""
 
     def command(arguments: argparse.Namespace) -> int:
-        reply = run(arguments)
+        with kept_for_answer() if arguments.json else nullcontext():
+            reply = run(arguments)
         _print(reply, as_json=arguments.json)
         return reply.code
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import dataclasses
 import difflib
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, TypeVar, get_args, get_origin
 
@@ -153,11 +153,11 @@ class _Problem(NamedTuple):
 
 def _overridden(config_type: type[_T], tree: dict[str, Any], path: Path | None, overrides: Sequence[str]) -> _T:
     """Make a configuration from what a file says, changed by overrides."""
-    sources = dict.fromkeys(_leaves(tree), str(path))
+    sources = dict.fromkeys(flat_settings(tree), str(path))
     for override in overrides:
         update = _read_override(override)
         tree = _merge(tree, update)
-        sources |= dict.fromkeys(_leaves(update), "command line")
+        sources |= dict.fromkeys(flat_settings(update), "command line")
     return _checked(config_type, tree, sources)
 
 
@@ -266,14 +266,6 @@ def _merge(base: Mapping[str, Any], update: Mapping[str, Any]) -> dict[str, Any]
         else:  # also a schedule, whose keys are numbers
             merged[key] = value
     return merged
-
-
-def _leaves(tree: Mapping[str, Any], prefix: str = "") -> Iterator[str]:
-    for key, value in tree.items():
-        if isinstance(value, Mapping) and value:
-            yield from _leaves(value, f"{prefix}{key}.")
-        else:
-            yield f"{prefix}{key}"
 
 
 def _read_file(path: Path) -> dict[str, Any]:

@@ -65,7 +65,10 @@ def _sweep(arguments: argparse.Namespace) -> Reply:
 
     # Without halving a round is as long as the random start; it must not depend on --jobs, which may change.
     steps = arguments.steps or load_config(None, [*space.settings, f"task={arguments.task}"]).env_steps
-    size = arguments.eta ** (arguments.rungs - 1) if arguments.rungs > 1 else STARTUP
+    least = arguments.eta ** (arguments.rungs - 1)
+    if steps < least:
+        raise ConfigError(f"{steps} env steps are too few for {arguments.rungs} rungs; valid: at least {least}")
+    size = least if arguments.rungs > 1 else STARTUP
     schedule = Schedule(arguments.budget, size, steps, arguments.eta, arguments.rungs)
     with Sweep(arguments.out, arguments.task, space, schedule, arguments.tuning_seeds, arguments.seed) as sweep:
         play = partial(play_shown, at_a_time=arguments.jobs, name=f"sweep {arguments.task}", unit="runs")

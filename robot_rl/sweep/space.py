@@ -102,6 +102,8 @@ def read_space(path: Path, task: str) -> Space:
         raise ConfigError(f"{where}: settings must be a mapping of dotted keys to values, got {settings!r}")
     if taken := sorted((set(settings) | set(tree["space"])) & set(_GIVEN)):
         raise ConfigError(f"{where}: {', '.join(taken)} cannot be set here: the sweep gives task, seeds and steps")
+    if twice := sorted(set(map(str, settings)) & set(map(str, tree["space"]))):
+        raise ConfigError(f"{where}: {', '.join(twice)} is under `space` and under `settings`; give it once")
     fixed = tuple(f"{key}={_text(value)}" for key, value in settings.items())
     axes = {str(key): _axis(where, str(key), value) for key, value in tree["space"].items()}
     space = Space(axes, fixed)
@@ -118,9 +120,11 @@ def read_space(path: Path, task: str) -> Space:
 
 def _axis(where: str, key: str, value: Any) -> Range | ValueList:
     if isinstance(value, list):
-        if len(value) < 2:
-            raise ConfigError(f"{where}: {key}: a list needs at least two values to choose from, got {value!r}")
-        return ValueList(tuple(json.dumps(one) for one in value))
+        values = tuple(json.dumps(one) for one in value)
+        if len(values) < 2 or len(set(values)) < len(values):
+            valid = "at least two values to choose from, each once"
+            raise ConfigError(f"{where}: {key}: a list needs {valid}, got {value!r}")
+        return ValueList(values)
     if not isinstance(value, dict) or not {"low", "high"} <= set(value) or set(value) - set(_RANGE):
         raise ConfigError(
             f"{where}: {key}: expected a list of values, or low and high with log or step, got {value!r}; a value that "

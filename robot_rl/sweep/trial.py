@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from robot_rl.bench.training_job import SUMMARY, TrainingJob
 from robot_rl.config.components import TrainConfig
@@ -33,28 +33,15 @@ class TrialRun(TrainingJob):
         return f"trial {self.number}, seed {self.config.seed}, {self.config.env_steps} steps"
 
     @property
-    def finished(self) -> bool:
-        """Whether it has a result at this rung."""
-        return self._summary().get("env_steps") == self.config.env_steps
-
-    @property
     def score(self) -> float:
         """Success rate, or the mean return where nothing can succeed; higher is better.
 
         Raises:
             DataError: if there is no such result.
         """
-        summary = self._summary()
+        summary = self.summary()
         success = summary.get("success_rate")
         value = summary.get("return_mean") if success is None else success
         if not isinstance(value, int | float):
             raise DataError(f"{self.path / SUMMARY}: holds neither a success rate nor a return")
         return float(value)
-
-    def _summary(self) -> dict[str, Any]:
-        try:
-            return self.summary()
-        except FileNotFoundError:
-            return {}
-        except (OSError, ValueError) as error:
-            raise DataError(f"{self.path / SUMMARY}: cannot be read: {error}") from error

@@ -18,6 +18,9 @@ from robot_rl.errors import DataError
 from robot_rl.viz.action_panel import SIZE, ActionPanel
 from robot_rl.viz.episode_frame import captioned, describe_outcome
 
+RATES = (1.0, 240.0)
+"""Least and most frames per second of a film: in real time, steps of an hour or of a microsecond show nothing."""
+
 
 def write_film(episodes: Iterable[Episode], path: Path, *, fps: float | None = None) -> None:
     """Write a film of recorded episodes, step by step.
@@ -25,7 +28,7 @@ def write_film(episodes: Iterable[Episode], path: Path, *, fps: float | None = N
     Args:
         episodes: Which; all with the same cameras.
         path: The file.
-        fps: Frames per second; None takes real time, by the stamps of the first episode.
+        fps: Frames per second, within `RATES`; None takes real time, by the stamps of the first episode.
 
     Raises:
         DataError: if there are no episodes, or one has no images.
@@ -39,7 +42,7 @@ def write_film(episodes: Iterable[Episode], path: Path, *, fps: float | None = N
                 raise DataError(f"episode {episode.episode_id}: has no images to film; a .png shows actions too")
             if writer is None:
                 rate = fps or control_rate(episode.stamp_obs) or 10.0
-                writer = stack.enter_context(Mp4Writer(path, rate))
+                writer = stack.enter_context(Mp4Writer(path, _shown(rate)))
             panel = ActionPanel()
             for t in range(len(episode) + 1):
                 frames = [episode.observations[camera][t] for camera in cameras]
@@ -65,7 +68,7 @@ class FilmRecorder:
 
     Args:
         path: The file.
-        frame_rate: Frames per second; the control rate gives real time.
+        frame_rate: Frames per second, within `RATES`; the control rate gives real time.
         cameras: Whose frames are shown, from left to right; None shows all.
         hold: How long the last frame of an episode stays [s].
     """
@@ -74,7 +77,8 @@ class FilmRecorder:
         self, path: Path, frame_rate: float, cameras: tuple[str, ...] | None = None, hold: float = 1.0
     ) -> None:
         self._cameras = cameras
-        self._file, self._held = Mp4Writer(path, frame_rate), round(hold * frame_rate)
+        rate = _shown(frame_rate)
+        self._file, self._held = Mp4Writer(path, rate), round(hold * rate)
         self._episodes, self._panel = 0, ActionPanel()
 
     def on_start(self, episode_id: str, observation: Observation) -> None:
@@ -117,3 +121,8 @@ class FilmRecorder:
         elif BASE_ACTION in self._last:  # all pictures of a film have one size
             frames.append(np.full((SIZE[1], SIZE[0], 3), 255, np.uint8))
         self._file.add(captioned(frames, f"episode {self._episodes}   {caption}", source, detail))
+
+
+def _shown(rate: float) -> float:
+    """Return the rate at which a film is shown [1/s]."""
+    return min(max(rate, RATES[0]), RATES[1])

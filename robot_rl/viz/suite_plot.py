@@ -38,9 +38,12 @@ def suite_plot(
     left.set(title="Learning, on held-out resets", xlabel="env steps", ylabel="score, interquartile mean over all runs")
     left.legend(loc="lower right", fontsize=8.5, framealpha=0.85)
     right.step(*profile, where="post", color=BLUE, linewidth=1.8)
-    right.set(title="Performance profile", xlabel="score", ylabel="share of runs above this score", xlim=(0, 1))
-    for axes in (left, right):
-        axes.set_ylim(-0.03, 1.03)
+    right.set(title="Performance profile", xlabel="score", ylabel="share of runs above this score")
+    right.set_xlim(profile[0][0], profile[0][-1])
+    lowest, highest = min(0.0, *band[:, 0], *middle), max(1.0, *band[:, 1], *middle)  # a return may be any
+    for axes, low, high in ((left, lowest, highest), (right, 0.0, 1.0)):
+        margin = 0.03 * (high - low)
+        axes.set_ylim(low - margin, high + margin)
         axes.grid(alpha=0.25)
         axes.spines[["top", "right"]].set_visible(False)
     write_png(figure, path)

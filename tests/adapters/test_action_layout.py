@@ -38,6 +38,7 @@ def test_a_box_of_any_shape_is_a_vector_and_what_an_expert_exceeds_is_clipped():
         (spaces.MultiDiscrete([40, 40]), "1600 combinations; supported are up to 1024"),
         (spaces.Tuple([spaces.Box(-1.0, 1.0, (2,))]), "Box of real numbers"),
         (spaces.Box(-np.inf, np.inf, (2,)), "without bounds"),
+        (spaces.Box(-1e10, 1e10, (2,)), r"without bounds below 1e\+09"),
         (spaces.Box(0, 9, (2,), np.int64), "Box of real numbers"),
     ],
 )

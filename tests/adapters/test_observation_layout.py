@@ -197,3 +197,19 @@ def test_a_small_one_is_a_vector_and_that_is_told(caplog):
         ObservationLayout(small, "odd")
     ObservationLayout(spaces.Box(0, 1, (40, 40, 5), np.float32), "odd")
     assert not caplog.text
+
+
+@pytest.mark.parametrize("name", ["a/../cam", "a//cam", "./cam", "cam/"])
+def test_a_picture_whose_name_is_no_place_in_a_store_is_refused(name):
+    space = spaces.Dict({name: spaces.Box(0, 255, (20, 30, 3), np.uint8), "pose": numbers(2)})
+    with pytest.raises(SpecError, match=r"a picture has the name .*; wrap it and rename"):
+        ObservationLayout(space, "odd")
+
+
+@pytest.mark.filterwarnings("error")
+def test_a_number_that_cannot_be_recorded_is_named_as_it_is():
+    layout = ObservationLayout(spaces.Box(-np.inf, np.inf, (2,), np.float64), "odd")
+    with pytest.raises(SpecError, match=r"it has numbers of size 1e\+300; recorded are those up to 3e\+38"):
+        layout.arrays(np.array([0.0, -1e300]), no_frame)
+    with pytest.raises(SpecError, match="has a NaN or an infinity"):
+        layout.arrays(np.array([0.0, np.inf]), no_frame)

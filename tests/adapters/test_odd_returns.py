@@ -12,7 +12,7 @@ from robot_rl.adapters.gymnasium_environment import GymnasiumEnvironment
 from robot_rl.config.environment import EnvironmentConfig
 from robot_rl.env.registry import make_environment
 from robot_rl.env.task import WorkcellOptions
-from robot_rl.errors import EnvironmentFailedError, RobotRLError, SpecError
+from robot_rl.errors import ConfigError, EnvironmentFailedError, RobotRLError, SpecError
 
 BOX = gymnasium.spaces.Box(-1.0, 1.0, (2,), np.float32)
 
@@ -65,6 +65,7 @@ def play(env, cameras=(), **settings):
         ({"reward": "much"}, "failed in step: its reward is 'much'; expected one number"),
         ({"reward": [1.0, 2.0]}, r"failed in step: its reward is \[1.0, 2.0\]; expected one number"),
         ({"reward": math.nan}, "odd: its reward is nan; expected one finite number"),
+        ({"reward": 1e300}, r"odd: its reward is 1e\+300; expected one finite number, of size 3e\+38 at most"),
         ({"info": [1]}, r"failed in step: its info is \[1\]; expected a dict"),
         ({"info": {"is_success": "False"}}, r"info\['is_success'\] is 'False'; expected True or False"),
         ({"info": {"is_success": math.nan}}, r"info\['is_success'\] is nan; expected True or False"),
@@ -121,3 +122,15 @@ def test_a_module_that_exits_python_cannot_be_made(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     with pytest.raises(EnvironmentFailedError, match=r"gym:exits_at_once:A-v0 cannot be made: SystemExit: 3"):
         make_environment("gym:exits_at_once:A-v0", WorkcellOptions())
+
+
+@pytest.mark.parametrize("rate", [-30, "fast", 1e-9, 1e9])
+def test_a_rate_that_cannot_be_is_refused_and_may_be_set_instead(rate):
+    env = Odd()
+    env.metadata = {"render_modes": [], "render_fps": rate}
+    with pytest.raises(ConfigError, match=r"s from step to step, .*; set environment\.control_period so that it is"):
+        GymnasiumEnvironment(env, "odd", EnvironmentConfig(max_steps=3))
+    played = GymnasiumEnvironment(env, "odd", EnvironmentConfig(max_steps=3, control_period=0.02))
+    assert played.environment_spec.control_period == 0.02
+    with pytest.raises(ConfigError, match=r"1e\+10 s from step to step"):
+        GymnasiumEnvironment(env, "odd", EnvironmentConfig(max_steps=3, control_period=1e10))

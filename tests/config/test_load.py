@@ -157,3 +157,8 @@ def test_the_file_of_an_arm_is_found_from_elsewhere_too(tmp_path, monkeypatch):
     assert written.world.arm == str(tmp_path / "arm.xml")
     monkeypatch.chdir("/")
     assert config_from_dict(config_to_dict(written)).world.arm == written.world.arm
+
+
+def test_a_wrong_schedule_in_place_of_a_number_of_the_file_is_one_of_the_command_line(tmp_path):
+    with pytest.raises(ConfigError, match=r"sac\.learning_rate \(command line\): .* should have a value at step 0"):
+        load_config(write(tmp_path, "sac: {learning_rate: 1.0e-3}"), ["sac.learning_rate={10: 1.0e-3}"])

@@ -45,6 +45,11 @@ def test_a_space_gives_configurations(tmp_path):
         ("space: {seed: [1, 2]}", "seed cannot be set here: the sweep gives task, seeds and steps"),
         ("space: {update_to_data: 4}", "update_to_data: expected a list of values, or low and high"),
         ("space: {update_to_data: [4]}", "update_to_data: a list needs at least two values"),
+        (
+            "space: {update_to_data: [4, 4]}",
+            "update_to_data: a list needs at least two values to choose from, each once",
+        ),
+        ("space: {update_to_data: [1, 2]}\nsettings: {update_to_data: 3}", "update_to_data is under `space` and under"),
         ("space: {sac.learning_rate: {low: 1, high: 1}}", "low must be less than high, got 1 and 1"),
         ("space: {sac.learning_rate: {low: 0, high: 1, log: true}}", "needs low above 0, got 0"),
         ("space: {sac.learning_rate: {low: a, high: 1}}", "must be numbers"),

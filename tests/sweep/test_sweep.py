@@ -191,6 +191,7 @@ def test_a_run_goes_on_from_rung_to_rung(tmp_path):
         ("--test-seeds 100", 1, "seeds [100]: settings are chosen"),
         ("--test-seeds 1 1", 1, "--test-seeds: 1 is given twice"),
         ("--eta 1", 2, "--eta must be at least 2"),
+        ("--steps 8", 1, "8 env steps are too few for 3 rungs; valid: at least 9"),
         ("--budget 0", 2, "must be a whole number of at least 1"),
         ("--space no.yaml", 1, "cannot read space no.yaml"),
     ],

@@ -63,3 +63,15 @@ def test_a_film_of_nothing_or_one_that_fails_leaves_no_file(tmp_path):
         play(recorder, episode(0, 3))
         raise ZeroDivisionError
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(("rate", "shown"), [(1 / 3600, 1), (20, 20), (1e6, 240)])
+def test_a_film_of_very_long_or_short_steps_is_one_that_can_be_watched(tmp_path, rate, shown):
+    one = episode(0, 3, image_shape=(40, 40, 3))
+    with FilmRecorder(tmp_path / "played.mp4", rate) as recorder:
+        play(recorder, one)
+    write_film([one], tmp_path / "recorded.mp4", fps=rate)
+    for name, held in (("played", shown), ("recorded", 0)):
+        with av.open(str(tmp_path / f"{name}.mp4")) as container:
+            assert container.streams.video[0].average_rate == shown
+        assert len(frames_of(tmp_path / f"{name}.mp4")) == 4 + held

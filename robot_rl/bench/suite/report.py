@@ -1,7 +1,8 @@
 """What the runs of a suite show together: interquartile means with bootstrap intervals, a table, a page.
 
-Scores are between 0 and 1. Their aggregates are those of Agarwal 2021 ("Statistical Precipice"): the interquartile mean
-over all tasks and seeds, the stratified bootstrap, the performance profile, and the interquartile mean over env steps.
+Success rates are between 0 and 1; a return may be below, and above what the suite calls the best. Their aggregates are
+those of Agarwal 2021 ("Statistical Precipice"): the interquartile mean over all tasks and seeds, the stratified
+bootstrap, the performance profile, and the interquartile mean over env steps.
 """
 
 from __future__ import annotations
@@ -111,8 +112,8 @@ class SuiteResult:
 
     def profile(self) -> tuple[np.ndarray, np.ndarray]:
         """Return thresholds, and the share of runs whose score is above each, both of shape (G,)."""
-        thresholds = np.linspace(0.0, 1.0, THRESHOLDS)
         every = np.concatenate([np.asarray(scores) for scores in self.scores.values()])
+        thresholds = np.linspace(min(0.0, every.min()), max(1.0, every.max()), THRESHOLDS)
         return thresholds, np.array([(every > threshold).mean() for threshold in thresholds])
 
 

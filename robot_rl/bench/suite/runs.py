@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
 
-from robot_rl.bench.training_job import SUMMARY, TrainingJob
+from robot_rl.bench.training_job import TrainingJob
 from robot_rl.config.components import TrainConfig
 from robot_rl.run.directory.metrics import read_metrics
 
@@ -34,11 +34,6 @@ class SuiteRun(TrainingJob):
     def name(self) -> str:
         """For people."""
         return f"{self.task}, seed {self.seed}"
-
-    @property
-    def finished(self) -> bool:
-        """Whether it has a result."""
-        return (self.path / SUMMARY).is_file()
 
     def curve(self, value: str) -> list[tuple[int, float]]:
         """Return its learning curve: env steps and `success_rate` or `return_mean`."""

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from robot_rl.cli.parts.command import natural
 from robot_rl.cli.parts.operator_flags import check_robot_named
+from robot_rl.errors import DataError
 
 if TYPE_CHECKING:  # torch takes seconds to import
     from robot_rl.config.components import TrainConfig
@@ -118,7 +119,7 @@ def initial_parts(arguments: argparse.Namespace, overrides: list[str]) -> Initia
     """Read what a new run begins with, and add to its settings what follows from that; None if it is nothing.
 
     Raises:
-        RobotRLError: if there is no such run, checkpoint or part.
+        RobotRLError: if there is no such run, checkpoint or part, or the run has no demonstrations to take.
     """
     if arguments.init_from is None:
         return None
@@ -136,5 +137,8 @@ def initial_parts(arguments: argparse.Namespace, overrides: list[str]) -> Initia
         if arguments.demos is not None:
             arguments.parser.error("--demos and --init demonstrations both give demonstrations; leave one out")
         with EpisodeStore.open(store) as source:
-            overrides.append(f"demonstrations={len(demonstrations_in(source))}")
+            count = len(demonstrations_in(source))
+        if not count:
+            raise DataError(f"{arguments.init_from} has no demonstrations; leave them out of --init")
+        overrides.append(f"demonstrations={count}")
     return initial

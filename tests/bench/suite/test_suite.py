@@ -9,6 +9,7 @@ import time
 import numpy as np
 import pytest
 import yaml
+from PIL import Image
 from running import robot_rl, start
 
 from robot_rl.bench.jobs import play, play_shown
@@ -19,6 +20,7 @@ from robot_rl.bench.suite.runs import SuiteRun, run_path
 from robot_rl.cli.main import main
 from robot_rl.config.components import TrainConfig
 from robot_rl.errors import ConfigError, UnknownNameError
+from robot_rl.viz.suite_plot import suite_plot
 
 SMALL = {
     "title": "Small",
@@ -101,7 +103,8 @@ def test_a_task_in_which_nothing_succeeds_has_no_score_instead_of_zero(tmp_path)
     for run, rate in zip(runs, (0.5, None), strict=True):
         run.path.mkdir()
         (run.path / "metrics.jsonl").touch()
-        (run.path / "summary.json").write_text(json.dumps({"success_rate": rate, "return_mean": 4.0, "wall_s": 6.0}))
+        made = {"env_steps": run.config.env_steps, "success_rate": rate, "return_mean": 4.0, "wall_s": 6.0}
+        (run.path / "summary.json").write_text(json.dumps(made))
     shown = SuiteResult.of(Suite("some", "Some", ("reach", "swing")), runs)
     assert (shown.summary()["iqm"], shown.summary()["unscored"]) == (0.5, ["swing"])
     assert "- swing: not scored: nothing succeeds there, so give the suite best_return" in page(shown, [], "")
@@ -120,6 +123,22 @@ def test_the_curve_covers_the_steps_that_all_runs_have():
     assert dict(zip(thresholds.round(2), shares, strict=True)) | {0.0: 0.75, 0.5: 0.5, 1.0: 0.0} == dict(
         zip(thresholds.round(2), shares, strict=True)
     )
+
+
+def test_scores_that_are_returns_are_shown_wherever_they_lie(tmp_path):
+    low, high = (
+        SuiteResult(
+            Suite("some", "Some", ("a",)), {"a": [score] * 2}, {"a": [[(0, score), (9, score)]] * 2}, {"a": [1.0] * 2}
+        )
+        for score in (-3.0, 4.0)
+    )
+    for shown, (first, last) in ((low, (-3.0, 1.0)), (high, (0.0, 4.0))):
+        thresholds, shares = shown.profile()
+        assert (thresholds[0], thresholds[-1], shares[-1]) == (first, last, 0.0)
+        suite_plot(shown.over_steps(), shown.profile(), tmp_path / "suite.png", title="Some")
+        picture = np.asarray(Image.open(tmp_path / "suite.png").convert("RGB")).astype(int)
+        curve = picture[60:-60, 80 : picture.shape[1] // 2 - 250]  # of the left panel, beside its legend
+        assert ((curve[..., 2] - curve[..., 0]) > 100).sum() > 100
 
 
 def test_a_directory_of_other_settings_is_refused_before_anything_starts(tmp_path):

@@ -257,3 +257,15 @@ def test_wrong_flags_are_one_line(flags, expected, old, tmp_path):
     assert expected in done.stderr
     assert "Traceback" not in done.stderr
     assert not list(tmp_path.iterdir())
+
+
+def test_demonstrations_of_a_run_that_has_none_are_refused(tmp_path, config):
+    others = EnvironmentConfig(max_steps=10)
+    alone = replace(config, task="gym:Pendulum-v1", environment=others, demonstrations=0, env_steps=20)
+    train(alone, tmp_path / "alone", resume=False)
+    done = robot_rl(
+        "train", alone.task, "--init-from", "alone", "--init", "demonstrations", "--out", "new", cwd=tmp_path
+    )
+    assert done.returncode == 1
+    assert "robot-rl: alone has no demonstrations; leave them out of --init" in done.stderr
+    assert not (tmp_path / "new").exists()
