@@ -13,7 +13,7 @@ from typing import Any
 from robot_rl.cli.parts.command import MakeParser, add_parser
 from robot_rl.errors import ConfigError, PluginError
 from ros_nodes.bringup.plan import plan
-from ros_nodes.bringup.table import NodeSpec, from_text, read_table
+from ros_nodes.bringup.table import NodeSpec, from_text, from_words, read_table
 
 
 def add_command(commands: Any, add: MakeParser) -> None:
@@ -33,7 +33,9 @@ def add_command(commands: Any, add: MakeParser) -> None:
     for name, entry in table["arguments"].items():
         default = entry["default"]
         if isinstance(default, list):
-            parser.add_argument(f"--{name}", nargs="*", metavar="X", help=f"{entry['help']} (default: none)")
+            parser.add_argument(
+                f"--{name}", nargs="*", action="extend", metavar="X", help=f"{entry['help']} (default: none)"
+            )
         elif isinstance(default, bool):
             parser.add_argument(f"--{name}", action="store_true", default=None, help=entry["help"])
         else:
@@ -58,7 +60,10 @@ def _up(arguments: argparse.Namespace) -> int:
         value = getattr(arguments, name)
         if value is None:
             continue
-        given[name] = from_text(f"--{name}", value, entry["default"]) if isinstance(value, str) else value
+        if isinstance(value, list):
+            given[name] = from_words(f"--{name}", value)
+        else:
+            given[name] = from_text(f"--{name}", value, entry["default"]) if isinstance(value, str) else value
     with tempfile.TemporaryDirectory(prefix="robot_rl-") as folder:
         if arguments.robot_file:
             _read_robot_file(arguments, given, table, Path(folder))

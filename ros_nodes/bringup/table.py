@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -97,6 +97,15 @@ def from_text(name: str, text: str, default: Any) -> Any:
     if type(value) is not type(default):
         raise ConfigError(f"{name} has to be {_KINDS[type(default)]}, got {text!r}")
     return [str(item) for item in value] if isinstance(value, list) else value
+
+
+def from_words(name: str, words: Sequence[str]) -> list[str]:
+    """Return the entries of a list that is given word by word; a word may be a list in brackets, as for `ros2 launch`.
+
+    Raises:
+        ConfigError: if what is in brackets is no list.
+    """
+    return [entry for word in words for entry in (from_text(name, word, []) if word.startswith("[") else [word])]
 
 
 def node_specs(table: Mapping[str, Any], bringup: str, arguments: Mapping[str, Any]) -> list[NodeSpec]:

@@ -15,7 +15,7 @@ from robot_rl.cell.cell_guards import guards_for
 from robot_rl.config.nodes import NODE_CONFIGS, SafetyNodeConfig, SimNodeConfig
 from robot_rl.errors import ConfigError, UnknownNameError
 from ros_nodes.bringup.plan import plan
-from ros_nodes.bringup.table import node_specs, read_table, table_folder
+from ros_nodes.bringup.table import from_words, node_specs, read_table, table_folder
 
 LAUNCH = Path(__file__).parents[3] / "launch"
 TABLE = read_table()
@@ -57,6 +57,14 @@ def test_arguments_take_their_places_and_keep_their_types():
     assert "__ns:=/left/arm" in command
     assert 'task:="reach"' in command
     assert "lockstep:=false" in command
+
+
+def test_a_list_is_given_word_by_word_or_as_for_ros2_launch():
+    words = ["env_steps=5", "[seed=1, 'intervention={enabled: false}']", "calibrations=[wrist=w.yaml]"]
+    entries = ["env_steps=5", "seed=1", "intervention={enabled: false}", "calibrations=[wrist=w.yaml]"]
+    assert from_words("--settings", words) == entries
+    with pytest.raises(ConfigError, match=r"--settings"):
+        from_words("--settings", ["[seed=1"])
 
 
 def test_unknown_bringups_and_arguments_are_named():
