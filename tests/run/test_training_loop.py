@@ -245,8 +245,8 @@ class Random(Policy):
 @pytest.mark.slow
 def test_reach_is_learned_from_demonstrations_corrections_and_rewards(tmp_path):
     done = robot_rl(
-        *("train", "reach", "--json", "--steps", 1500, "--episodes", 50, "--out", tmp_path / "run"),
-        *("--set", "update_to_data=4", "--set", "replay.batch_size=128", "--set", "evaluation.curve_interval=0"),
+        *("train", "reach", "--json", "--steps", 1000, "--episodes", 50, "--out", tmp_path / "run"),
+        *("--set", "update_to_data=3", "--set", "replay.batch_size=128", "--set", "evaluation.curve_interval=0"),
         *("--set", "evaluation.video_episodes=0"),
     )
     assert done.returncode == 0, done.stderr
