@@ -11,8 +11,7 @@ from robot_rl.config.load import dump_config
 from robot_rl.config.resuming import resumable_changes
 from robot_rl.errors import ConfigError, DataError
 from robot_rl.run.directory.run_directory import RunDirectory
-from robot_rl.system.checked_json import parse_json
-from robot_rl.system.regular_file import read_regular
+from robot_rl.system.checked_json import read_object
 
 SUMMARY = "summary.json"
 
@@ -79,9 +78,6 @@ class TrainingJob:
         """
         file = self.path / SUMMARY
         try:
-            summary = parse_json(read_regular(file))
+            return read_object(file)
         except (OSError, ValueError) as error:
             raise DataError(f"{file}: cannot be read: {error}") from error
-        if not isinstance(summary, dict):
-            raise DataError(f"{file}: is no summary of a run")
-        return summary

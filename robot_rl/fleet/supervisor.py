@@ -27,11 +27,10 @@ from robot_rl.fleet.watched_process import DONE, WatchedProcess
 from robot_rl.run.directory.run_directory import RunDirectory
 from robot_rl.statistics import wilson_interval
 from robot_rl.system.atomic_file import to_json, write_atomically, writing
-from robot_rl.system.checked_json import parse_json
+from robot_rl.system.checked_json import read_object
 from robot_rl.system.child_process import ChildProcess
 from robot_rl.system.directory_lock import Lock
 from robot_rl.system.process import python_module, stop_on_signal
-from robot_rl.system.regular_file import read_regular
 
 PLAN, LEARNER, ROBOTS, LOGS, SUMMARY = "fleet.yaml", "learner", "robots", "logs", "summary.json"
 """Files and folders of a fleet's directory."""
@@ -218,7 +217,7 @@ def fleet_summary(path: Path, plan: FleetPlan) -> dict[str, Any]:
 
 def _read(path: Path) -> dict[str, Any]:
     try:
-        return dict(parse_json(read_regular(path)))
+        return read_object(path)
     except (OSError, ValueError) as error:
         raise RunDirectoryError(f"cannot read {path}: {error}") from error
 

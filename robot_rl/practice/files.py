@@ -12,8 +12,7 @@ from robot_rl.config.load import dump_config
 from robot_rl.errors import RunDirectoryError
 from robot_rl.run.directory.run_directory import RunDirectory
 from robot_rl.system.atomic_file import append_row, to_json, write_atomically, writing
-from robot_rl.system.checked_json import parse_json, read_rows
-from robot_rl.system.regular_file import read_regular
+from robot_rl.system.checked_json import read_object, read_rows
 
 FORMAT = 1
 """Version of the files."""
@@ -178,9 +177,6 @@ class PracticeFiles:
 
 def _read(path: Path, trouble: str) -> dict[str, Any]:
     try:
-        facts = parse_json(read_regular(path))
+        return read_object(path)
     except (OSError, ValueError) as error:
         raise RunDirectoryError(f"{trouble} ({error})") from error
-    if not isinstance(facts, dict):
-        raise RunDirectoryError(f"{path} is not as a practice writes it")
-    return facts

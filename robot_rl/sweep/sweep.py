@@ -20,9 +20,8 @@ from robot_rl.sweep.schedule import Schedule, best_of
 from robot_rl.sweep.space import Space
 from robot_rl.sweep.trial import TrialRun
 from robot_rl.system.atomic_file import to_json, write_atomically, writing
-from robot_rl.system.checked_json import parse_json
+from robot_rl.system.checked_json import parse_json, read_object
 from robot_rl.system.directory_lock import Lock
-from robot_rl.system.regular_file import read_regular
 
 SWEEP = "sweep.json"
 FORMAT = 1
@@ -242,7 +241,7 @@ class Sweep:
 
     def _load(self, file: Path) -> None:
         try:
-            saved = dict(parse_json(read_regular(file)))
+            saved = read_object(file)
             rounds = saved.pop("rounds")
             self.rounds = [
                 SweepRound(

@@ -6,6 +6,8 @@ import json
 from pathlib import Path
 from typing import Any
 
+from robot_rl.system.regular_file import read_regular
+
 MAX_DEPTH = 100
 """Levels of nesting; what robot_rl writes has fewer than ten."""
 
@@ -27,6 +29,19 @@ def parse_json(content: str | bytes | bytearray) -> Any:
         if not level:
             return value
     raise ValueError(too_deep)
+
+
+def read_object(path: Path) -> dict[str, Any]:
+    """Return the JSON object that a regular file holds.
+
+    Raises:
+        OSError: if it cannot be read, or is no regular file.
+        ValueError: if it is malformed or nested too deeply, or something other than an object.
+    """
+    value = parse_json(read_regular(path))
+    if not isinstance(value, dict):
+        raise ValueError("is no JSON object")
+    return value
 
 
 def read_rows(path: Path) -> list[dict[str, Any]]:

@@ -3,7 +3,7 @@ import socket
 
 import pytest
 
-from robot_rl.system.checked_json import MAX_DEPTH, parse_json
+from robot_rl.system.checked_json import MAX_DEPTH, parse_json, read_object
 from robot_rl.system.regular_file import read_regular
 
 
@@ -43,3 +43,12 @@ def test_deep_json_is_a_value_error(depth, left, right):
 def test_json_within_the_limit_is_read():
     assert parse_json("[" * MAX_DEPTH + "]" * MAX_DEPTH)
     assert parse_json('{"a": [1, {"b": null}]}') == {"a": [1, {"b": None}]}
+
+
+def test_a_file_of_something_else_is_no_object(tmp_path):
+    (tmp_path / "file").write_text('{"a": 1}')
+    assert read_object(tmp_path / "file") == {"a": 1}
+    for content in ("[1]", '[["a", 1]]', "null", "{"):
+        (tmp_path / "file").write_text(content)
+        with pytest.raises(ValueError, match=r"is no JSON object|Expecting property name"):
+            read_object(tmp_path / "file")

@@ -19,8 +19,7 @@ from typing import Any
 
 from robot_rl.errors import DataError
 from robot_rl.system.atomic_file import sync_directory, write_synced, writing
-from robot_rl.system.checked_json import parse_json
-from robot_rl.system.regular_file import read_regular
+from robot_rl.system.checked_json import read_object
 
 STORE_HEAD = "store.json"
 """The file by which a store is known."""
@@ -58,13 +57,11 @@ def read_head(path: Path) -> dict[str, Any]:
         DataError: if there is no episode store of this version.
     """
     try:
-        head = parse_json(read_regular(path / STORE_HEAD))
+        head = read_object(path / STORE_HEAD)
     except FileNotFoundError as error:
         raise DataError(f"{path}: no episode store there ({STORE_HEAD} is missing); check the path") from error
     except (OSError, ValueError) as error:
         raise DataError(f"{path / STORE_HEAD}: cannot be read: {error}") from error
-    if not isinstance(head, dict):
-        raise DataError(f"{path / STORE_HEAD}: not a JSON object")
     if head.get("format") != FORMAT or head.get("version") != VERSION:
         found = f"{head.get('format')!r} version {head.get('version')!r}"
         raise DataError(f"{path}: is {found}, this program reads {FORMAT!r} version {VERSION}")

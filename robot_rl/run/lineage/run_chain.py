@@ -16,7 +16,7 @@ from robot_rl.run.directory.run_directory import RunDirectory
 from robot_rl.run.lineage.chain import ChainLink, some
 from robot_rl.run.lineage.source_run import checkpoint_at
 from robot_rl.run.lineage.store_chain import StoreChain
-from robot_rl.system.checked_json import parse_json
+from robot_rl.system.checked_json import read_object
 from robot_rl.system.model_files import TRAINING
 from robot_rl.system.regular_file import read_regular
 
@@ -161,8 +161,8 @@ def _compare_summary(policy: ChainLink, path: Path, state: Mapping[str, Any]) ->
         policy.unchecked.append("it was not evaluated yet: there is no summary.json")
         return
     try:
-        summary = dict(parse_json(read_regular(file)))
-    except (OSError, ValueError, TypeError) as error:
+        summary = read_object(file)
+    except (OSError, ValueError) as error:
         policy.breaks.append(f"{file}: cannot be read: {error}")
         return
     if summary.get("policy") is None:
