@@ -1,6 +1,7 @@
 """Cameras behind topics of other drivers, from the topic to the stored episode."""
 
 import io
+import itertools
 from dataclasses import replace
 
 import numpy as np
@@ -37,17 +38,18 @@ def depth(metres, encoding, size=(48, 64), **fields):
 
 
 class Driver(RobotNode):
-    """Publishes a message over and over."""
+    """Publishes messages in turn, over and over; pictures that stay the same for long count as frozen."""
 
-    def __init__(self, topic, message, **options):
+    def __init__(self, topic, messages, **options):
         super().__init__("camera_driver", **options)
-        self._message = message
-        self._publisher = self.create_publisher(type(message), topic, qos.READING)
+        self._messages = itertools.cycle(messages)
+        self._publisher = self.create_publisher(type(messages[0]), topic, qos.READING)
         self.timer(1 / 30, self._publish)
 
     def _publish(self):
-        self._message.header.stamp = convert.time_message(self.wall.now())
-        self._publisher.publish(self._message)
+        message = next(self._messages)
+        message.header.stamp = convert.time_message(self.wall.now())
+        self._publisher.publish(message)
 
 
 @pytest.mark.parametrize("encoding", ["16UC1", "32FC1"])
@@ -59,14 +61,14 @@ def test_a_depth_image_is_in_metres_whatever_its_encoding(encoding, is_bigendian
 
 
 @pytest.mark.parametrize(
-    ("topic", "message", "pixel"),
+    ("topic", "messages", "pixel"),
     [
-        ("/driver/color/compressed", jpeg(RED), RED),
-        ("/driver/depth", depth(0.7, "16UC1"), (128, 128, 128)),
+        ("/driver/color/compressed", [jpeg(RED), jpeg(tuple(value + 2 for value in RED))], RED),
+        ("/driver/depth", [depth(0.7, "16UC1"), depth(0.706, "16UC1")], (128, 128, 128)),
     ],
 )
-def test_frames_of_a_topic_are_observed_and_stored_with_the_episode(graph, tmp_path, topic, message, pixel):
-    graph.add(lambda **options: Driver(topic, message, **options))
+def test_frames_of_a_topic_are_observed_and_stored_with_the_episode(graph, tmp_path, topic, messages, pixel):
+    graph.add(lambda **options: Driver(topic, messages, **options))
     cell = RealCell(graph, f"topic:{topic}")
     cell.reset(graph, lambda: cell.person.call("ready"))
     with EpisodeStore.create(tmp_path / "store") as store:
@@ -81,7 +83,7 @@ def test_frames_of_a_topic_are_observed_and_stored_with_the_episode(graph, tmp_p
     with EpisodeStore.open(tmp_path / "store") as store:
         images = store.read(name).observations["images/wrist"]
     assert images.shape == (4, 64, 64, 3)
-    assert np.abs(images.astype(int) - pixel).max() <= 3  # JPEG
+    assert np.abs(images.astype(int) - pixel).max() <= 4  # JPEG, and the two that take turns
 
 
 def test_what_is_wrong_with_a_topic_is_named(graph, monkeypatch):
