@@ -66,8 +66,8 @@ def evaluate_run(
 
     Raises:
         UnknownNameError: if the scene has no such camera.
-        ConfigError: if there shall be a film and the scene has no camera; if the policy does not fit another world, or
-            cannot decide at a rate.
+        ConfigError: if there shall be a film and the scene has no camera, or is a real one; if the policy does not fit
+            another world, or cannot decide at a rate.
         RobotRLError: if the run cannot be read.
     """
     trained = RunDirectory.read_config(path)
@@ -82,6 +82,7 @@ def evaluate_run(
     wanted = replace(wanted, episodes=episodes or wanted.episodes, seed=wanted.seed if seed is None else seed)
     checkpoint = read_training(path / "checkpoint.pt")
     deployment = deployment or Deployment()
+    check_film(video, deployment)
     reward = RewardSetup.of_run(path, config.reward, shaped=record is not None)  # recorded is all that critics look at
     with contextlib.ExitStack() as stack:
         observed = reward.observe(workcell_options(config))
@@ -164,6 +165,19 @@ def _changes(before: Mapping[str, Any], after: Mapping[str, Any], prefix: str = 
         elif value != before[key]:
             changes[f"{prefix}{key}"] = value
     return changes
+
+
+def check_film(path: Path | None, deployment: Deployment) -> None:
+    """Check that a film that is wanted can be made where episodes are played; None: none is wanted.
+
+    Raises:
+        ConfigError: if it cannot.
+    """
+    if path is not None and not deployment.can_film:
+        raise ConfigError(
+            "a film shows a simulation, and here an arm moves; leave --video out. What its cameras saw is in recorded "
+            "episodes (--record), and `robot-rl data export` makes videos of them"
+        )
 
 
 def film(

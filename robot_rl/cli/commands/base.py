@@ -9,12 +9,14 @@ from typing import TYPE_CHECKING, Any
 
 from robot_rl.cli.commands.evaluate import exit_code
 from robot_rl.cli.parts.command import MakeParser, Reply, add_group, add_set_flag, flat_lines, natural, positive, share
+from robot_rl.cli.parts.operator_flags import add_operator_flags, add_robot_flag, judging_operator
 from robot_rl.cli.parts.summary_text import summary_lines
 from robot_rl.env.registry import check_task
 from robot_rl.system.process import one_thread
 
 if TYPE_CHECKING:  # pydantic and its checks take a fifth of a second to set up
     from robot_rl.config.components import TrainConfig
+    from robot_rl.run.deployment import Deployment
 
 _PAGE = "docs/base_policies.md"
 
@@ -68,6 +70,7 @@ def add_base_commands(commands: Any, make: MakeParser) -> None:
     evaluate.add_argument(
         "--min-success", type=share, default=0.0, metavar="RATE", help="exit with 1 if the success rate is below this"
     )
+    add_operator_flags(evaluate)
 
     serve = make(
         group,
@@ -89,22 +92,51 @@ def _shared(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("task", metavar="TASK", help="name of the task; `robot-rl tasks` lists them")
     parser.add_argument("--obs", choices=("state", "pixels"), default="state", help="what is observed (default: state)")
     add_set_flag(parser)
+    add_robot_flag(parser)
 
 
 def _config(arguments: argparse.Namespace, base: str, *settings: str) -> TrainConfig:
     from robot_rl.config.load import load_config
 
-    check_task(arguments.task)
-    one_thread()
     shared = [f"task={arguments.task}", f"observations={arguments.obs}", *base_settings(base)]
+    if arguments.robot is None:
+        check_task(arguments.task)
+    else:
+        shared += ["realtime=true", "processes=2"]
+    one_thread()
     return load_config(None, [*shared, *settings, *arguments.set])
+
+
+def _arm(arguments: argparse.Namespace) -> Deployment | None:
+    """Return the arm of `--robot`, which is only looked at; None: the task is simulated."""
+    if arguments.robot is None:
+        return None
+    from robot_rl.cell.robot_file import read_robot_file
+    from robot_rl.cell.robot_place import robot_deployment
+
+    return robot_deployment(read_robot_file(arguments.robot.expanduser(), arguments.task))
+
+
+def _judged_arm(arguments: argparse.Namespace, config: TrainConfig) -> Deployment | None:
+    """Return the arm of `--robot`, and who judges there; None: the task is simulated, and judges by itself."""
+    operator = judging_operator(arguments)
+    if arguments.robot is None:
+        return None
+    from robot_rl.cell.robot_place import judged_place
+
+    place = judged_place(arguments.robot, arguments.task, config.reward.kind, operator)
+    if place.operator is None:
+        return place.deployment
+    from robot_rl.hil.local_operator import local_deployment
+
+    return local_deployment(place.operator, None, place=place.deployment)
 
 
 def _train(arguments: argparse.Namespace) -> Reply:
     config = _config(arguments, arguments.kind, f"seed={arguments.seed}")
     from robot_rl.run.base.train_base import train_base
 
-    answer = train_base(config, arguments.demos, arguments.out, arguments.learn_from)
+    answer = train_base(config, arguments.demos, arguments.out, arguments.learn_from, _arm(arguments))
     return Reply(answer, flat_lines(answer))
 
 
@@ -114,7 +146,7 @@ def _evaluate(arguments: argparse.Namespace) -> Reply:
     config = _config(arguments, arguments.base, *chosen)
     from robot_rl.run.base.evaluate_base import evaluate_base
 
-    answer = evaluate_base(config, arguments.video)
+    answer = evaluate_base(config, arguments.video, _judged_arm(arguments, config))
     filmed = arguments.video is None or answer["video"] is not None
     code = exit_code(answer["success_rate"], arguments.min_success) if filmed else 1
     return Reply(answer, summary_lines(answer), code)
@@ -124,5 +156,5 @@ def _serve(arguments: argparse.Namespace) -> Reply:
     config = _config(arguments, arguments.base)
     from robot_rl.run.base.serve_base import serve_base
 
-    answer = serve_base(config, arguments.host, arguments.port)
+    answer = serve_base(config, arguments.host, arguments.port, _arm(arguments))
     return Reply(answer, flat_lines(answer))

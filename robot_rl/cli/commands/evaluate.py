@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from robot_rl.cli.parts.command import MakeParser, Reply, above_zero, add_set_flag, natural, positive, share
-from robot_rl.cli.parts.operator_flags import add_operator_flags, add_robot_flag, check_robot_named, operator_options
+from robot_rl.cli.parts.operator_flags import add_operator_flags, add_robot_flag, check_robot_named, judging_operator
 from robot_rl.cli.parts.summary_text import summary_lines
 from robot_rl.env.registry import check_task
 from robot_rl.system.process import one_thread
@@ -56,9 +56,7 @@ def _evaluate(arguments: argparse.Namespace) -> Reply:
         arguments.parser.error("--camera needs --video FILE, the film to make from it")
     if arguments.task is not None and arguments.robot is None:
         check_task(arguments.task)
-    operator = operator_options(arguments)
-    if operator is not None and arguments.robot is None:
-        arguments.parser.error("--console and --teleop need --robot FILE, as a simulation judges by itself")
+    operator = judging_operator(arguments)
     one_thread()
     from robot_rl.config.load import in_other_world
     from robot_rl.errors import RunDirectoryError

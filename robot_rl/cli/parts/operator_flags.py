@@ -123,6 +123,14 @@ def attending_operator(arguments: argparse.Namespace) -> OperatorOptions | None:
     return operator
 
 
+def judging_operator(arguments: argparse.Namespace) -> OperatorOptions | None:
+    """Return `operator_options` of a command whose operator judges what an arm does, and refuse one without an arm."""
+    operator = operator_options(arguments)
+    if operator is not None and arguments.robot is None:
+        arguments.parser.error("--console and --teleop need --robot FILE, as a simulation judges by itself")
+    return operator
+
+
 class _TlsAction(argparse.Action):
     """`--tls` alone means a certificate of the console's own, with two files the user's."""
 

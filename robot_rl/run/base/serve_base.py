@@ -12,18 +12,20 @@ from robot_rl.base_policy.serving import BaseServer
 from robot_rl.config.components import TrainConfig
 from robot_rl.errors import ConfigError
 from robot_rl.run.base.base_environment import base_environment
+from robot_rl.run.deployment import Deployment
 from robot_rl.system.process import stop_on_signal
 
 logger = logging.getLogger(__name__)
 
 
-def serve_base(config: TrainConfig, host: str, port: int) -> dict[str, Any]:
+def serve_base(config: TrainConfig, host: str, port: int, deployment: Deployment | None = None) -> dict[str, Any]:
     """Serve the base of a configuration until Ctrl-C.
 
     Args:
         config: Task, observations and base.
         host: Where to listen.
         port: Of the host; 0: any that is free.
+        deployment: The place whose task it is; None is this process. It is opened for its facts, then let go.
 
     Returns:
         Name and identity of the base, its address, and how many chunks were answered.
@@ -32,7 +34,7 @@ def serve_base(config: TrainConfig, host: str, port: int) -> dict[str, Any]:
         ConfigError: if it has to be trained first.
         RobotRLError: if the base cannot be made, or it cannot listen there.
     """
-    with base_environment(config, played=False) as (config, env):
+    with base_environment(config, deployment or Deployment(), played=False) as (config, env):
         setup = base_setup(config, env, kept_base(config, None))
 
     def make() -> BasePolicy:

@@ -12,16 +12,23 @@ from robot_rl.config.components import TrainConfig
 from robot_rl.data.schema import Episode
 from robot_rl.data.store.layout import find_store
 from robot_rl.data.store.store import EpisodeStore
-from robot_rl.env.environment import Environment
+from robot_rl.env.environment import EnvironmentSpec
 from robot_rl.errors import DataError, RunDirectoryError
 from robot_rl.run.base.base_environment import base_environment
 from robot_rl.run.base.lessons import LearnFrom, lessons
 from robot_rl.run.demonstrate import check_recorded_actions
+from robot_rl.run.deployment import Deployment
 from robot_rl.system.atomic_file import check_can_be_written
 from robot_rl.system.progress import Progress
 
 
-def train_base(config: TrainConfig, demos: Path, out: Path, learn_from: LearnFrom = "demonstrations") -> dict[str, Any]:
+def train_base(
+    config: TrainConfig,
+    demos: Path,
+    out: Path,
+    learn_from: LearnFrom = "demonstrations",
+    deployment: Deployment | None = None,
+) -> dict[str, Any]:
     """Train a base from recorded episodes of a store or a run, and write its file.
 
     Args:
@@ -29,6 +36,7 @@ def train_base(config: TrainConfig, demos: Path, out: Path, learn_from: LearnFro
         demos: The store, or the run directory.
         out: The file, which must not exist yet.
         learn_from: Which of the episodes; see `lessons`.
+        deployment: The place whose task it is; None is this process. It is opened for its facts, then let go.
 
     Returns:
         Figures of the training, the file and the identity of the base.
@@ -42,12 +50,11 @@ def train_base(config: TrainConfig, demos: Path, out: Path, learn_from: LearnFro
     if out.exists():
         raise RunDirectoryError(f"{out} exists already; choose another --out")
     check_can_be_written(out)
-    with (
-        base_environment(config, played=False) as (config, env),
-        EpisodeStore.open(find_store(demos)) as store,
-    ):
-        base = make_base(BaseSetup("", env.environment_spec, env.observation_specs, config))
-        episodes = _fitting(lessons(store, learn_from), env, demos)
+    with base_environment(config, deployment or Deployment(), played=False) as (config, env):
+        spec, observed = env.environment_spec, env.observation_specs
+    with EpisodeStore.open(find_store(demos)) as store:
+        base = make_base(BaseSetup("", spec, observed, config))
+        episodes = _fitting(lessons(store, learn_from), spec, observed, demos)
         with Progress(config.base.updates, f"base {config.base.kind}", unit="updates") as progress:
 
             def report(done: int, total: int, logs: Mapping[str, float]) -> None:
@@ -61,18 +68,19 @@ def train_base(config: TrainConfig, demos: Path, out: Path, learn_from: LearnFro
     return answer
 
 
-def _fitting(episodes: Iterable[Episode], env: Environment, demos: Path) -> Iterator[Episode]:
+def _fitting(
+    episodes: Iterable[Episode], spec: EnvironmentSpec, observed: Iterable[str], demos: Path
+) -> Iterator[Episode]:
     """Yield episodes as long as they are of the task, hold what is observed there, and their actions mean the same.
 
     Raises:
         DataError: naming the first one that does not fit.
     """
-    spec = env.environment_spec
     for episode in episodes:
         where = f"{demos}: {episode.episode_id}"
         if episode.facts.task not in ("", spec.name):  # imported ones may name none
             raise DataError(f"{where} is of {episode.facts.task}, not of {spec.name}; name episodes of {spec.name}")
-        if missing := sorted(env.observation_specs.keys() - episode.observations.keys()):
+        if missing := sorted(set(observed) - episode.observations.keys()):
             raise DataError(
                 f"{where} lacks {', '.join(missing)}, which the base would observe; record demonstrations with the "
                 "same --obs and stages (reward.stages.order) as the base"
