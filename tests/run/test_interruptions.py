@@ -25,7 +25,7 @@ pytestmark = pytest.mark.slow
 
 TRAIN = (
     *("train", "reach", *SMALL, "--steps", "240", "--episodes", "1"),
-    *("--set", "evaluation.curve_interval=160", "--set", "evaluation.curve_episodes=1"),
+    *("--set", "evaluation.curve_interval=160", "--set", "evaluation.curve_episodes=1", "--set", "update_to_data=1"),
 )
 
 
