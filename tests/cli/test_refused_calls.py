@@ -16,6 +16,8 @@ from robot_rl.run.directory.run_directory import RunDirectory
 from robot_rl.system.directory_lock import Lock
 from robot_rl.system.new_directory import NewDirectory
 
+BRIEF = (*SMALL, "--steps", "40", "--episodes", "1", "--set", "evaluation.curve_interval=0")
+
 
 @pytest.fixture
 def refused(capsys):
@@ -70,7 +72,7 @@ def test_what_needs_cameras_or_an_operator_where_there_is_none(line, message, pl
 
 @pytest.mark.slow
 def test_a_task_without_cameras_is_trained_and_evaluated_but_not_filmed(plugins, work, refused, capsys):
-    assert main(["train", "blind", "--out", "run", *SMALL, "--set", "evaluation.video_episodes=1"]) == 0
+    assert main(["train", "blind", "--out", "run", *BRIEF, "--set", "evaluation.video_episodes=1"]) == 0
     assert "note: no video: blind has no cameras" in capsys.readouterr().err
     before = snapshot(work)
     cure = "has no cameras, so nothing can be seen or filmed; do without --obs pixels, --camera, --video"
@@ -129,7 +131,7 @@ def test_demonstrations_of_another_task_do_not_block_the_corrected_call(demos, w
     cure = f"{demos}: holds demonstrations of reach, not of peg_insert; name a store of peg_insert, or record"
     refused(f"train peg_insert --demos {demos} --out runs/run", cure)
     assert not list(work.iterdir())
-    assert main(["train", "reach", "--demos", str(demos), "--out", "runs/run", *SMALL]) == 0
+    assert main(["train", "reach", "--demos", str(demos), "--out", "runs/run", *BRIEF]) == 0
 
 
 @pytest.mark.slow

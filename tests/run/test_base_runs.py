@@ -42,7 +42,7 @@ CONFIG = TrainConfig(
     sac=SACConfig(hidden_sizes=(16, 16)),
     base=BaseConfig(kind="chunk", updates=80, bound=BOUND),
     replay=ReplayConfig(batch_size=16),
-    evaluation=EvaluationConfig(episodes=3, curve_interval=100, curve_episodes=2, video_episodes=0),
+    evaluation=EvaluationConfig(episodes=2, curve_interval=100, curve_episodes=1, video_episodes=0),
 )
 
 
@@ -118,8 +118,9 @@ def test_a_resumed_run_goes_on_to_the_same_result(run, tmp_path):
 
 @pytest.mark.slow
 def test_another_process_corrects_too(tmp_path):
-    summary = train(replace(CONFIG, processes=2), tmp_path / "two", resume=False)
-    assert summary["updates"] == 2 * (130 - WARM)
+    few = replace(CONFIG.evaluation, episodes=1, curve_interval=0)
+    summary = train(replace(CONFIG, processes=2, env_steps=70, evaluation=few), tmp_path / "two", resume=False)
+    assert summary["updates"] == 2 * (70 - WARM)
 
 
 def test_a_base_that_has_changed_is_refused_by_name(run, tmp_path):
@@ -187,7 +188,7 @@ def test_the_policy_of_another_run_is_a_base_and_starts_as_good(plain, tmp_path)
     train(config, tmp_path / "run", resume=False)
     shutil.rmtree(tmp_path / "run" / "tensorboard")
     first = next(row for row in read_metrics(tmp_path / "run" / "metrics.jsonl") if row["kind"] == "curve")
-    assert first["episodes"] == 2
+    assert first["episodes"] == 1
     with EpisodeStore.open(tmp_path / "run" / "episodes") as store:
         played = store.read(store.ids()[-1])
     base = make_base(setup_of_reach(config))

@@ -23,7 +23,10 @@ from robot_rl.run.directory.metrics import read_metrics
 
 pytestmark = pytest.mark.slow
 
-TRAIN = ("train", "reach", *SMALL, "--steps", "240")
+TRAIN = (
+    *("train", "reach", *SMALL, "--steps", "240", "--episodes", "1"),
+    *("--set", "evaluation.curve_interval=160", "--set", "evaluation.curve_episodes=1", "--set", "update_to_data=1"),
+)
 
 
 @pytest.fixture(scope="module")

@@ -1,6 +1,7 @@
 """Learning from recorded episodes alone, as a user asks for it, and what goes on from there."""
 
 import json
+import shutil
 from dataclasses import replace
 
 import numpy as np
@@ -25,10 +26,10 @@ CONFIG = TrainConfig(
     demonstrations=EPISODES,
     env_steps=0,
     update_to_data=3,
-    offline=IQLConfig(steps=500),
+    offline=IQLConfig(steps=250),
     sac=SACConfig(hidden_sizes=(32, 32)),
     replay=ReplayConfig(batch_size=16),
-    evaluation=EvaluationConfig(episodes=3, curve_interval=0, video_episodes=0),
+    evaluation=EvaluationConfig(episodes=1, curve_interval=0, video_episodes=0),
 )
 
 
@@ -58,10 +59,10 @@ def run(demos, tmp_path_factory):
 @pytest.mark.slow
 def test_it_learns_without_playing_and_repeats(run, demos, tmp_path):
     path, summary = run
-    assert (summary["env_steps"], summary["updates"], summary["offline_updates"]) == (0, 0, 500)
-    assert "500 critic updates on 4 episodes alone" in summary_lines(summary)
+    assert (summary["env_steps"], summary["updates"], summary["offline_updates"]) == (0, 0, 250)
+    assert "250 critic updates on 4 episodes alone" in summary_lines(summary)
     rows = [row for row in read_metrics(path / "metrics.jsonl") if row["kind"] == "offline"]
-    assert [row["offline_updates"] for row in rows] == [200, 400, 500]
+    assert [row["offline_updates"] for row in rows] == [200, 250]
     assert rows[-1]["actor_loss"] < rows[0]["actor_loss"]
     state = load_checkpoint(path / "checkpoint.pt", kind="training")
     deployed, modules = state["deployed"]["policy"], state["learner"]["algorithm"]["modules"]
@@ -69,7 +70,7 @@ def test_it_learns_without_playing_and_repeats(run, demos, tmp_path):
     assert all(value.numpy().tobytes() in learning for value in deployed.values()), "it is deployed as it was left"
     train(CONFIG, tmp_path / "again", resume=False, demos=demos)
     assert same(learned(tmp_path / "again"), learned(path))
-    assert evaluate_run(path, episodes=2)["episodes"] == 2
+    assert evaluate_run(path, episodes=1)["episodes"] == 1
 
 
 @pytest.mark.slow
@@ -80,15 +81,13 @@ def test_another_process_learns_the_same(run, demos, tmp_path):
 
 @pytest.mark.slow
 def test_the_same_networks_go_on_online(run, demos, tmp_path):
-    longer = replace(CONFIG, env_steps=90, warmup_steps=20)
-    summary = train(longer, tmp_path / "both", resume=False, demos=demos)
-    assert (summary["env_steps"], summary["updates"]) == (90, 70 * 3)
-    resumed = replace(longer, warmup_steps=CONFIG.warmup_steps)
-    path = tmp_path / "first-offline"
-    train(replace(resumed, env_steps=0), path, resume=False, demos=demos)
-    assert train(resumed, path, resume=True)["env_steps"] == 90
+    both = replace(CONFIG, env_steps=50, warmup_steps=20)
+    summary = train(replace(both, offline=IQLConfig(steps=20)), tmp_path / "both", resume=False, demos=demos)
+    assert (summary["env_steps"], summary["updates"]) == (50, 30 * 3)
+    path = shutil.copytree(run[0], tmp_path / "first-offline")
+    assert train(replace(CONFIG, env_steps=50), path, resume=True)["env_steps"] == 50
     rows = [row for row in read_metrics(path / "metrics.jsonl") if row["kind"] == "offline"]
-    assert [row["offline_updates"] for row in rows] == [200, 400, 500], "what was learned is not learned again"
+    assert [row["offline_updates"] for row in rows] == [200, 250], "what was learned is not learned again"
 
 
 @pytest.mark.slow

@@ -3,6 +3,7 @@
 import contextlib
 import json
 import os
+import shutil
 import signal
 from dataclasses import replace
 from pathlib import Path
@@ -11,9 +12,10 @@ import numpy as np
 import pytest
 from fakes import SPEC, FakeRobot, FakeTask, fake_workcell
 from model_server import ModelServer, prefers_larger, reply, stamp_of, stamped
-from running import learned, one_thread, robot_rl, same
+from running import learned, one_thread, same
 from scenes import stamped_store
 
+from robot_rl.cli.main import main
 from robot_rl.cli.parts.summary_text import summary_lines
 from robot_rl.config.components import EvaluationConfig, ReplayConfig, SACConfig, TrainConfig
 from robot_rl.config.reward import BudgetConfig, PreferencesConfig, RewardConfig
@@ -31,14 +33,16 @@ CONFIG = TrainConfig(
     task="reach",
     demonstrations=1,
     env_steps=140,  # four episodes of 30 steps, and one that is cut
-    warmup_steps=20,
+    warmup_steps=100,
     update_to_data=1,
-    checkpoint_interval=1000,
+    checkpoint_interval=60,
     sac=SACConfig(hidden_sizes=(8, 8)),
     replay=ReplayConfig(batch_size=8),
     evaluation=EvaluationConfig(episodes=1, curve_interval=0, video_episodes=0),
 )
 EPISODES, QUERIES = 5, 2 * 2 * LOOP.pairs
+ONE_SESSION, TWO_SESSIONS = (replace(CONFIG, env_steps=30 * LOOP.episodes * n, warmup_steps=1000) for n in (1, 2))
+"""Trainings in which nothing is learned but the reward."""
 
 
 class GaugedRobot(FakeRobot):
@@ -74,8 +78,7 @@ def tried(tmp_path_factory):
     with ModelServer(prefers_larger) as server:
         path = stamped_store(tmp_path_factory.mktemp("pairs") / "tried", 2)
         flags = ("--set", "task=move the point to the goal", "--set", "frames.count=2", "--set", "pairs=3")
-        done = robot_rl("label", "run", path, "--kind", "preference", "--url", server.url, *flags)
-        assert done.returncode == 0, done.stderr
+        assert main(["label", "run", str(path), "--kind", "preference", "--url", server.url, *flags]) == 0
         reward = RewardConfig("preferences", str(path), labels="preference", allow_uncalibrated=True, preferences=LOOP)
         yield server, replace(CONFIG, reward=reward)
 
@@ -189,21 +192,25 @@ def pairs(file):
 @pytest.mark.slow
 def test_a_resumed_run_is_the_same_as_one_that_was_never_stopped(plain, labeller, tmp_path):
     server, config = labeller
-    train(replace(config, env_steps=90), tmp_path / "run", resume=False, deployment=SIMULATED)
-    train(config, tmp_path / "run", resume=True, deployment=SIMULATED)
-    assert len(server.requests) == plain[2], "no pair is queried twice"
-    first, second = (rewards_of(learner_of(run)["online"]) for run in (plain[0], tmp_path / "run"))
-    assert all(np.array_equal(one, other) for one, other in zip(first[:3], second[:3], strict=True))
+    resumed = shutil.copytree(plain[0], tmp_path / "run")
+    (resumed / "checkpoint.pt.previous").replace(resumed / "checkpoint.pt")
+    assert load_checkpoint(resumed / "checkpoint.pt")["env_steps"] == 30 * 2 * LOOP.episodes
+    train(config, resumed, resume=True, deployment=SIMULATED)
+    assert not server.requests, "no pair is queried twice"
+    first, second = (rewards_of(learner_of(run)["online"]) for run in (plain[0], resumed))
+    assert len(first) == len(second) == EPISODES
+    assert all(np.array_equal(one, other) for one, other in zip(first, second, strict=True))
+    assert same(learned(resumed), learned(plain[0]))
 
 
 @pytest.mark.slow
 def test_when_the_budget_is_spent_the_reward_learned_so_far_goes_on(labeller, tmp_path):
     server, config = labeller
     reward = replace(config.reward, budget=BudgetConfig(calls=2 * LOOP.pairs + 4))
-    summary = train(replace(config, reward=reward), tmp_path / "run", resume=False, deployment=SIMULATED)
+    summary = train(replace(TWO_SESSIONS, reward=reward), tmp_path / "run", resume=False, deployment=SIMULATED)
     assert len(server.requests) == 2 * LOOP.pairs + 4
     assert "no more pairs are queried" in summary["preferences"]["ended"]
-    assert summary["preferences"]["rewarded"] == EPISODES + 1
+    assert summary["preferences"]["rewarded"] == 2 * LOOP.episodes + 1
     assert not len(learner_of(tmp_path / "run")["online"]["undecided"])
 
 
@@ -211,13 +218,14 @@ def test_when_the_budget_is_spent_the_reward_learned_so_far_goes_on(labeller, tm
 def test_without_a_readable_answer_nothing_is_rewarded_and_the_run_says_so(labeller, tmp_path):
     server, config = labeller
     server.answer = lambda request: reply("The first one, I think.")
-    summary = train(config, tmp_path / "run", resume=False, deployment=SIMULATED)
+    run = tmp_path / "run"
+    summary = train(replace(ONE_SESSION, reward=config.reward), run, resume=False, deployment=SIMULATED)
     assert "answers in a row have no value" in summary["preferences"]["ended"]
     assert summary["preferences"]["rewarded"] == 0
-    memory = learner_of(tmp_path / "run")["online"]
-    assert len(memory["undecided"]) == EPISODES
+    memory = learner_of(run)["online"]
+    assert len(memory["undecided"]) == LOOP.episodes
     assert not memory["reward"].any()
-    with LabelStore(tmp_path / "run" / "episodes") as labels:
+    with LabelStore(run / "episodes") as labels:
         assert not combine_orders(labels.labels("preference")).pairs
 
 

@@ -199,7 +199,6 @@ def _report(arguments: argparse.Namespace) -> Reply:
     from robot_rl.data.store.layout import find_store
     from robot_rl.data.store.store import EpisodeStore
     from robot_rl.reward.label_store import LabelStore
-    from robot_rl.reward.potential.shaping_certificate import certify_head
     from robot_rl.reward.query import QueryKind
     from robot_rl.reward.validation.answer_flips import LabelledSide, answer_flips, read_side
     from robot_rl.reward.validation.current_labels import current_labels, served_by_several
@@ -221,6 +220,8 @@ def _report(arguments: argparse.Namespace) -> Reply:
         found = make_report(kind, current.labels, truth, calibration, labels.trained_on(name))
         settings, revision = labels.settings(name), str(labels.identity(name).get("revision", ""))
         if kind is QueryKind.PROGRESS and settings.get("backend") == "head":
+            from robot_rl.reward.potential.shaping_certificate import certify_head  # here, as it imports torch
+
             made = certify_head(Path(settings["head"]), revision, verdict_of(found), found.compared)
             found = replace(found, notes=[*found.notes, made])
         if arguments.plain is not None:

@@ -146,18 +146,21 @@ def train_progress_net(
     with torch.random.fork_rng():
         torch.manual_seed(seed)
         net = ProgressNet(episodes[0].shape[1])
-        optimizer = torch.optim.AdamW(net.parameters(), lr=LEARNING_RATE, weight_decay=WEIGHT_DECAY)
+        optimizer = torch.optim.AdamW(net.parameters(), lr=LEARNING_RATE, weight_decay=WEIGHT_DECAY, fused=True)
         schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, updates, LEARNING_RATE / 10)
+        each = CLIPS // len(groups)
+        good = torch.arange(each * len(groups))[:, None] < each
         for _ in range(updates):
             length = int(rng.integers(LEAST_FRAMES, MOST_FRAMES + 1))
-            losses = []
-            for good, group in zip((True, False), groups, strict=False):
-                clips = [_clip(group[rng.integers(len(group))], length, good, rng) for _ in range(CLIPS // len(groups))]
-                progress, target = net(torch.stack([clip for clip, _ in clips])), torch.stack([t for _, t in clips])
-                error = progress - target if good else (progress - FAILURE_AT_MOST).clamp_min(0.0)
-                losses.append(error.square().mean())
+            clips = [
+                _clip(group[rng.integers(len(group))], length, group is groups[0], rng)
+                for group in groups
+                for _ in range(each)
+            ]
+            progress, target = net(torch.stack([clip for clip, _ in clips])), torch.stack([t for _, t in clips])
+            error = torch.where(good, progress - target, (progress - FAILURE_AT_MOST).clamp_min(0.0))
             optimizer.zero_grad()
-            torch.stack(losses).mean().backward()  # type: ignore[no-untyped-call]
+            error.square().mean().backward()  # type: ignore[no-untyped-call]
             optimizer.step()
             schedule.step()
     return net.eval()

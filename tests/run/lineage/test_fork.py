@@ -121,13 +121,13 @@ def test_every_setting_that_is_marked_may_change_and_a_resumed_run_may_not():
 @pytest.mark.slow
 def test_by_the_command_line_killed_and_resumed(old, tmp_path):
     path = tmp_path / "fork"
-    process = start("train", "--fork", old, "--out", path, "--steps", 260, "--set", "sac.discount=0.9")
+    process = start("train", "--fork", old, "--out", path, "--steps", 130, "--set", "sac.discount=0.9")
     wait_for((path / "provenance.json").exists, process)
     process.kill()
     process.communicate()
     done = robot_rl("train", "--resume", "--out", path)
     assert done.returncode == 0, done.stderr
-    assert json.loads((path / "summary.json").read_text())["env_steps"] == 260
+    assert json.loads((path / "summary.json").read_text())["env_steps"] == 130
     assert RunDirectory.read_facts(path)["origin"]["changed"]["sac.discount"] == [None, 0.9]
 
 
