@@ -22,6 +22,8 @@ WINDOW = 20
 BLUE, ORANGE, GREEN, PINK, BLACK = "#0072B2", "#D55E00", "#009E73", "#CC79A7", "#222222"
 _CYCLE = (BLUE, ORANGE, GREEN, PINK, BLACK, "#56B4E9", "#E69F00")
 _DASHES = ("-", "--", "-.", ":")
+_MARGINS = {"left": 0.075, "right": 0.975, "bottom": 0.09, "top": 0.9, "wspace": 0.36, "hspace": 0.17}
+"""Around and between the four panels; to have them found would take longer than to draw the picture."""
 
 
 def learning_curve(
@@ -52,9 +54,9 @@ def learning_curve(
     if evaluation is not None and evaluation["success_rate"] is None:
         _save(_returns_alone(episodes, curve, title, evaluation), path)
         return
-    figure = Figure(figsize=(10, 6.4), layout="constrained")
+    figure = Figure(figsize=(10, 6.4))
     figure.suptitle(title, fontweight="bold")
-    success, returns, intervention, cycle = figure.subplots(2, 2, sharex=True).flat
+    success, returns, intervention, cycle = figure.subplots(2, 2, sharex=True, gridspec_kw=_MARGINS).flat
 
     _rolling_line(success, alone, "success", BLUE, "operator not needed")
     _rolling_line(success, assisted, "success", ORANGE, "operator helped", linestyle="--")

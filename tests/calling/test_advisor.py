@@ -104,18 +104,27 @@ def calls(run):
     return [row["calls"] for row in rows if row["kind"] == "episode"]
 
 
+FEW = (
+    *(*SMALL, "--episodes", "1", "--set", "demonstrations=1"),
+    *("--set", "update_to_data=1", "--set", "evaluation.curve_interval=0"),
+)
+"""Flags of a training in which the operator may be called a few times."""
+SHORT = (*FEW, "--steps", "40")
+"""And of one that is over soon after the first call."""
+
+
 def test_a_script_that_only_comes_when_called_comes_then_and_at_no_other_time(tmp_path):
-    assert main(["train", "peg_insert", *SMALL, *SOON, *ONLY, "--out", str(tmp_path / "called")]) == 0
+    assert main(["train", "peg_insert", *SHORT, *SOON, *ONLY, "--out", str(tmp_path / "called")]) == 0
     first = led(tmp_path / "called")[0]
     assert not first[:30].any(), "3 tenths of its 100 steps have not passed"
     assert first[30]
     assert calls(tmp_path / "called")[0] >= 1
-    assert main(["train", "peg_insert", *SMALL, *NEVER, *ONLY, "--out", str(tmp_path / "never")]) == 0
+    assert main(["train", "peg_insert", *SHORT, *NEVER, *ONLY, "--out", str(tmp_path / "never")]) == 0
     assert not any(led.any() for led in led(tmp_path / "never"))
 
 
 def test_with_two_arms_the_hand_whose_turn_it_is_comes(tmp_path):
-    assert main(["train", "handover", *SMALL, *SOON, *ONLY, "--out", str(tmp_path / "run")]) == 0
+    assert main(["train", "handover", *FEW, *SOON, *ONLY, "--out", str(tmp_path / "run")]) == 0
     limit = make_environment("handover").environment_spec.max_steps
     first = led(tmp_path / "run")[0]
     assert not first[: int(0.3 * limit)].any()
@@ -129,7 +138,7 @@ def test_a_person_is_called_by_their_own_script_as_often_as_the_budget_allows(tm
     script.chmod(0o755)
     budget = ["--set", "intervention.call.per_hour=1", "--set", "intervention.enabled=false"]
     run = tmp_path / "run"
-    assert main(["train", "peg_insert", *SMALL, *SOON, *budget, "--call", str(script), "--out", str(run)]) == 0
+    assert main(["train", "peg_insert", *FEW, *SOON, *budget, "--call", str(script), "--out", str(run)]) == 0
     assert heard.read_text() == "time: the policy may fail (risk 0.30); take over\n"
     assert sum(calls(run)) == 1
     assert not any(led.any() for led in led(run)), "the script of the simulation takes over nowhere"
@@ -155,11 +164,17 @@ def test_what_cannot_be_is_refused_in_one_line_and_leaves_no_run(tmp_path, capsy
     assert not (tmp_path / "run").exists()
 
 
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    path = tmp_path_factory.mktemp("uncalled") / "run"
+    assert main(["train", "reach", *SHORT, "--out", str(path)]) == 0
+    return path
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("flags", [["--call", "true"], ONLY, [*SOON, "--call", "nowhere --now"]])
-def test_a_fork_that_is_refused_leaves_no_directory(tmp_path, flags):
-    assert main(["train", "reach", *SMALL, "--out", str(tmp_path / "run")]) == 0
-    assert main(["train", "--fork", str(tmp_path / "run"), *flags, "--out", str(tmp_path / "fork")]) == 1
+def test_a_fork_that_is_refused_leaves_no_directory(run, tmp_path, flags):
+    assert main(["train", "--fork", str(run), *flags, "--out", str(tmp_path / "fork")]) == 1
     assert not (tmp_path / "fork").exists()
 
 

@@ -3,7 +3,7 @@
 import sys
 
 import pytest
-from documents import ADD, MAX_LINES, Example
+from documents import ADD, MAX_LINES, QUICK, UNSEEN, Example
 
 PAGES = ("algorithm", "arm", "base_policy", "camera", "device", "environment", "labeller", "task")
 
@@ -47,6 +47,7 @@ def test_the_example_of_a_page_is_short_and_runs(page, tmp_path):
     example = Example.read(page)
     assert 0 < example.lines <= MAX_LINES
     assert example.peer_lines <= MAX_LINES
+    example.shorten_trainings(f"{QUICK} {UNSEEN}")
     done = example.run(tmp_path)
     assert done[-1].returncode == 0, f"{done[-1].args}\n{done[-1].stdout}\n{done[-1].stderr}"
 

@@ -6,7 +6,7 @@ import nbformat
 import pytest
 from browser import Person, answer, chromium, job
 from document_code import commands, lines
-from documents import ROOT, Example
+from documents import QUICK, ROOT, Example
 from nbclient import NotebookClient
 from running import robot_rl
 
@@ -17,11 +17,13 @@ TUTORIALS = ROOT / "docs" / "tutorials"
 def test_an_environment_in_30_lines_is_learned(tmp_path):
     example = Example.read(TUTORIALS / "own_environment.md")
     assert example.lines <= 30
-    example.commands = [line.replace("--steps 2000", "--steps 60") for line in example.commands]
+    for long, short in (("--steps 2000", "--steps 60"), ("--episodes 20", "--episodes 2")):
+        example.commands = [line.replace(long, short) for line in example.commands]
+    example.shorten_trainings(f"{QUICK} --set warmup_steps=20 --episodes 1 --set evaluation.curve_episodes=1")
     done = example.run(tmp_path)
     assert done[-1].returncode == 0, done[-1].stderr
     assert len(done) == 3
-    assert "20 held-out resets of gym:dot:Dot-v0" in done[-1].stdout
+    assert "2 held-out resets of gym:dot:Dot-v0" in done[-1].stdout
     assert "force" not in done[-1].stdout, "there is no sensor of one"
 
 
@@ -36,6 +38,7 @@ def test_a_task_in_60_lines_is_demonstrated_and_trained(tmp_path):
     shorter = (("--episodes 10", "--episodes 2"), ("--steps 1500 --episodes 20", "--steps 40 --episodes 1"))
     for long, short in shorter:
         example.commands = [line.replace(long, short) for line in example.commands]
+    example.shorten_trainings(f"{QUICK} --set warmup_steps=20 --set evaluation.curve_interval=0")
     done = example.run(folder)
     assert done[-1].returncode == 0, done[-1].stderr
     assert len(done) == 5
@@ -52,6 +55,7 @@ def test_the_stand_in_for_an_arm_is_commissioned_trained_and_evaluated(tmp_path)
         *(line.replace("--steps 1200 --episodes 10 --set demonstrations=5", short) for line in example.commands),
     ]
     example.commands[-1] = example.commands[-1].replace("--episodes 5", "--episodes 1")
+    example.shorten_trainings(QUICK)
     done = example.run(tmp_path)
     assert done[-1].returncode == 0, done[-1].stderr
     assert len(done) == 4

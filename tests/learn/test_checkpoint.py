@@ -1,13 +1,11 @@
+import contextlib
 import dataclasses
-import os
+import itertools
+import multiprocessing
 import random
 import resource
-import signal
-import subprocess
-import sys
 import time
 from collections import OrderedDict
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -215,32 +213,29 @@ def test_a_full_disk_leaves_the_old_checkpoint(tmp_path):
         save_checkpoint(tmp_path / "missing" / "a.pt", {"x": 1})
 
 
-WRITER = """
-import itertools, sys
-from pathlib import Path
-import numpy as np
-from robot_rl.system.model_files import TRAINING
-from robot_rl.learn.checkpoint import save_checkpoint
-print("ready", flush=True)
-for step in itertools.count():
-    save_checkpoint(Path(sys.argv[1]), {"step": step, "x": np.full(300_000, step)})
-    print(step, flush=True)
-"""
+def keep_saving(path, done):
+    for step in itertools.count():
+        save_checkpoint(path, {"step": step, "x": np.full(300_000, step)})
+        done.send(step)
 
 
 @pytest.mark.slow
 def test_kill_at_any_moment_leaves_a_whole_checkpoint(tmp_path):
     path, rng = tmp_path / "a.pt", random.Random(0)
-    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2]), "OMP_NUM_THREADS": "1"}
+    processes = multiprocessing.get_context("forkserver")
+    processes.set_forkserver_preload([save_checkpoint.__module__])
     for _ in range(4):
-        process = subprocess.Popen(
-            [sys.executable, "-c", WRITER, str(path)], stdout=subprocess.PIPE, text=True, env=environment
-        )
-        process.stdout.readline()
-        process.stdout.readline()
+        receiver, sender = processes.Pipe(duplex=False)
+        process = processes.Process(target=keep_saving, args=(path, sender), daemon=True)
+        process.start()
+        sender.close()
+        acknowledged = [receiver.recv()]
         time.sleep(rng.uniform(0, 0.1))
-        process.send_signal(signal.SIGKILL)
-        acknowledged = [0, *(int(line) for line in process.communicate()[0].split())]
+        process.kill()
+        process.join()
+        with contextlib.suppress(EOFError, OSError):
+            while receiver.poll():
+                acknowledged.append(receiver.recv())
         loaded = load_checkpoint(path)
         assert loaded["step"] >= acknowledged[-1]
         assert (loaded["x"] == loaded["step"]).all()

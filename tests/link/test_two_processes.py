@@ -28,6 +28,7 @@ pytestmark = pytest.mark.slow
 SETTINGS = (
     "processes=2",
     "demonstrations=2",
+    "warmup_steps=20",
     "update_to_data=2",
     "sac.hidden_sizes=[16, 16]",
     "replay.batch_size=16",
@@ -40,7 +41,7 @@ START = "import sys; from robot_rl.cli.main import main; sys.exit(main())"
 
 def command(path, steps, *more):
     settings = [word for setting in SETTINGS for word in ("--set", setting)]
-    return ["train", "reach", *settings, "--steps", str(steps), "--episodes", "2", "--out", str(path), "--json", *more]
+    return ["train", "reach", *settings, "--steps", str(steps), "--episodes", "1", "--out", str(path), "--json", *more]
 
 
 def train(path, steps, *more):
@@ -112,15 +113,15 @@ def until(happened, limit):
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory):
-    """A finished run of 300 steps in two processes, and what it printed."""
+    """A finished run of 220 steps in two processes, and what it printed."""
     path = tmp_path_factory.mktemp("runs") / "two"
-    return path, train(path, 300)
+    return path, train(path, 220)
 
 
 def test_it_trains_and_the_update_to_data_ratio_holds(run):
     path, summary = run
-    assert (summary["processes"], summary["env_steps"]) == (2, 300)
-    assert summary["updates"] == 2 * (300 - 100)
+    assert (summary["processes"], summary["env_steps"]) == (2, 220)
+    assert summary["updates"] == 2 * (220 - 20)
     assert summary["utd"] == 2.0
     records = [json.loads(line) for line in (path / "metrics.jsonl").read_text().splitlines()]
     updates = [record for record in records if record["kind"] == "update"]
@@ -149,10 +150,10 @@ def test_the_learner_has_exactly_the_steps_that_were_recorded(run):
 
 def test_it_can_be_resumed_in_one_process_and_again_in_two(run):
     path, _ = run
-    one = train(path, 330, "--resume", "--set", "processes=1")
-    assert (one["processes"], one["env_steps"], one["updates"], one["utd"]) == (1, 330, 460, 2.0)
-    two = train(path, 360, "--resume")
-    assert (two["processes"], two["env_steps"], two["updates"], two["utd"]) == (2, 360, 520, 2.0)
+    one = train(path, 230, "--resume", "--set", "processes=1")
+    assert (one["processes"], one["env_steps"], one["updates"], one["utd"]) == (1, 230, 420, 2.0)
+    two = train(path, 240, "--resume")
+    assert (two["processes"], two["env_steps"], two["updates"], two["utd"]) == (2, 240, 440, 2.0)
 
 
 def test_a_killed_learner_ends_the_run_with_a_sentence(tmp_path):

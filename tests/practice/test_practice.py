@@ -26,6 +26,7 @@ SKILLED = [
     "base.kind=scripted",  # the operator's actions, uncorrected: almost every episode succeeds
     "warmup=base",
     "warmup_steps=100000",
+    "sac.hidden_sizes=[16, 16]",
     "env_steps=450",
     "evaluation.curve_interval=0",
     "evaluation.video_episodes=0",
@@ -138,7 +139,7 @@ def test_bad_calls_are_refused_in_one_line(flags, complaint, tmp_path, capsys):
 def test_after_kill_9_everything_recorded_is_kept_and_the_right_task_goes_on(tmp_path):
     path = tmp_path / "practice"
     settings = [flag for setting in SKILLED for flag in ("--set", setting)]
-    process = start("practice", PAIR[0], *settings, "--unattended", "--out", path)
+    process = start("practice", PAIR[0], *settings, "--steps", 150, "--unattended", "--out", path)
     back = path / "relocate_back" / "episodes" / "partial"
     wait_for(lambda: PracticeFiles(path).episodes() and list(back.glob("*.journal")), process)
     process.send_signal(signal.SIGKILL)

@@ -24,8 +24,8 @@ from robot_rl.run.directory.metrics import read_metrics
 pytestmark = pytest.mark.slow
 
 TRAIN = (
-    *("train", "reach", *SMALL, "--steps", "240", "--episodes", "1"),
-    *("--set", "evaluation.curve_interval=160", "--set", "evaluation.curve_episodes=1", "--set", "update_to_data=1"),
+    *("train", "reach", *SMALL, "--episodes", "1"),
+    *("--set", "update_to_data=1", "--set", "evaluation.curve_episodes=1"),
 )
 
 
@@ -152,7 +152,7 @@ def test_a_full_disk_is_an_error_leaves_all_that_was_saved_and_resume_works_with
     else:
         options["preexec_fn"] = partial(resource.setrlimit, resource.RLIMIT_FSIZE, (space, space))
 
-    more = ("train", "--resume", "--out", run, "--steps", 480)
+    more = ("train", "--resume", "--out", run, "--steps", 150)
     done = robot_rl(*more, **options)
     assert (done.returncode, done.stdout) == (1, "")
     assert ("the disk is full; make room" if small_disk else "raise the limit") in done.stderr
@@ -165,7 +165,7 @@ def test_a_full_disk_is_an_error_leaves_all_that_was_saved_and_resume_works_with
     ballast.unlink(missing_ok=True)
     done = robot_rl(*more)
     assert done.returncode == 0, done.stderr
-    assert json.loads((run / "summary.json").read_text())["env_steps"] == 480
+    assert json.loads((run / "summary.json").read_text())["env_steps"] == 150
 
 
 def test_a_closed_terminal_stops_and_saves_and_the_run_goes_on(uninterrupted, tmp_path):

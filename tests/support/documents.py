@@ -7,8 +7,8 @@ A page `docs/add/*.md` is written like this:
 - The table `[project.entry-points."robot_rl.xyz"]` of a block named `# pyproject.toml` is installed for the run,
   without pip: `robot-rl` and `robot_rl` then find the plug-in by its name.
 - Each line of a fenced block of `bash` that starts with `robot-rl` or `python` is run in that folder, in order,
-  and has to exit with 0. `pip install` lines are shown to readers and not run. A page without such a line has its
-  `example.py` run.
+  and has to exit with 0: as a program of its own where it has to find entry points. `pip install` lines are shown to
+  readers and not run. A page without such a line has its `example.py` run.
 - All named files but `pyproject.toml` have at most 60 lines together, blank ones not counted; a peer, a file
   `*_peer.py` that stands in for hardware, is counted by itself and has at most 60, too.
 
@@ -37,6 +37,7 @@ from types import ModuleType
 
 import pytest
 from packages import install_package
+from running import robot_rl
 
 ROOT = Path(__file__).resolve().parents[2]
 ADD = ROOT / "docs" / "add"
@@ -45,6 +46,10 @@ PEER = "_peer.py"
 """How the name of a file ends that stands in for hardware."""
 TIMEOUT = 240
 """Of one command of a page [s]."""
+QUICK = "--set update_to_data=1 --set replay.batch_size=16 --set sac.hidden_sizes=[16,16]"
+"""Flags of a training that learns nothing, and does nothing that takes long; the last value of a setting counts."""
+UNSEEN = "--set evaluation.curve_interval=0 --set evaluation.video_episodes=0"
+"""And of one that draws no curve on its way and films nothing."""
 
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```", re.MULTILINE | re.DOTALL)
 NAME = re.compile(r"#\s*([\w./-]+\.(?:py|ya?ml|toml))\s*$")
@@ -90,14 +95,23 @@ class Example:
         for name, text in self.files.items():
             yield name, sum(bool(line.strip()) for line in text.splitlines())
 
+    def shorten_trainings(self, flags: str) -> None:
+        """Add flags to each training."""
+        self.commands = [f"{line} {flags}" if line.startswith("robot-rl train ") else line for line in self.commands]
+
+    @property
+    def entry_points(self) -> dict[str, dict[str, str]]:
+        """Those of its package, by group."""
+        project = tomllib.loads(self.files.get("pyproject.toml", "")).get("project", {})
+        return project.get("entry-points", {})
+
     def install(self, folder: Path) -> None:
         """Write the files; entry points are found by whoever has the folder on `sys.path`."""
         for name, text in self.files.items():
             path = folder / name
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(text, encoding="utf-8")
-        project = tomllib.loads(self.files.get("pyproject.toml", "")).get("project", {})
-        install_package(folder, f"{self.page.stem}_example", project.get("entry-points", {}))
+        install_package(folder, f"{self.page.stem}_example", self.entry_points)
 
     def run(self, folder: Path) -> list[subprocess.CompletedProcess[str]]:
         """Install the example and run its commands; the last one is the first that fails, if any does."""
@@ -107,12 +121,15 @@ class Example:
         environment = {**os.environ, "PYTHONPATH": path, "PATH": programs, "OMP_NUM_THREADS": "1"}
         done = []
         for line in self.commands or ["python example.py"]:
+            if done and done[-1].returncode:
+                break
             command = shlex.split(line, comments=True)
+            if command[0] == "robot-rl" and not self.entry_points:
+                done.append(robot_rl(*command[1:], cwd=folder))
+                continue
             program = str(Path(sys.executable).with_name(command[0]))
             options = {"cwd": folder, "env": environment, "capture_output": True, "text": True, "timeout": TIMEOUT}
             done.append(subprocess.run([program, *command[1:]], check=False, **options))
-            if done[-1].returncode:
-                break
         return done
 
     def load(self, module: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> ModuleType:

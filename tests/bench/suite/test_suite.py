@@ -28,12 +28,12 @@ SMALL = {
     "tuning_tasks": ["reach"],
     "best_return": 100,
     "settings": {
-        "env_steps": 300,
+        "env_steps": 100,
         "warmup_steps": 50,
         "update_to_data": 1,
         "sac": {"hidden_sizes": [8]},
         "environment": {"max_steps": 25},
-        "evaluation": {"episodes": 2, "curve_interval": 100, "curve_episodes": 1, "video_episodes": 0},
+        "evaluation": {"episodes": 2, "curve_interval": 50, "curve_episodes": 1, "video_episodes": 0},
     },
 }
 
