@@ -68,17 +68,27 @@ class Preloaded:
         )
         other.close()
 
+    @property
+    def alive(self):
+        """Whether it can be told commands."""
+        return self._process.poll() is None
+
     def serves(self, environment):
         """Whether a program started in this environment would have imported the same."""
-        return self._process.poll() is None and _at_import(environment) == self._fixed
+        return self.alive and _at_import(environment) == self._fixed
 
     def fork(self, command, descriptors):
         """Fork it, and return the number of the new process."""
         content = json.dumps(command).encode()
         with self._lock:
-            socket.send_fds(self._socket, [len(content).to_bytes(LENGTH)], descriptors)
-            self._socket.sendall(content)
-            return int(self._socket.recv(LENGTH * 4))
+            try:
+                socket.send_fds(self._socket, [len(content).to_bytes(LENGTH)], descriptors)
+                self._socket.sendall(content)
+                return int(self._socket.recv(LENGTH * 4))
+            except BaseException:  # a test's time limit, too: the next command would get the number of this one
+                self._process.kill()
+                self._process.wait()
+                raise
 
 
 class PreloadedCommand(subprocess.Popen):

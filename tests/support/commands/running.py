@@ -97,9 +97,13 @@ def installed_robot_rl(*arguments: object, **options) -> subprocess.CompletedPro
     return subprocess.run(command, capture_output=True, text=True, check=False, timeout=PATIENCE, **options)
 
 
-@cache
 def _preloaded() -> Preloaded:
-    return Preloaded(environment())
+    if not _PRELOADED or not _PRELOADED[-1].alive:
+        _PRELOADED.append(Preloaded(environment()))
+    return _PRELOADED[-1]
+
+
+_PRELOADED: list[Preloaded] = []
 
 
 def start(*arguments: object, **streams: IO[str] | int) -> subprocess.Popen[str]:
