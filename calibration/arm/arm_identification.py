@@ -111,6 +111,7 @@ class _FitProblem:
         self.low = np.where(stiff, before / _FACTOR, 0.0) / self.scale
         self.high = np.where(stiff, before * _FACTOR, np.fmax(_LIMITS, 2.0 * before)) / self.scale
         self._start = np.clip(before / self.scale, self.low, self.high)
+        self._newest = np.zeros(0), np.zeros(0)  # parameters, and their residuals
 
     def solve(self) -> tuple[np.ndarray, np.ndarray]:
         """Return the parameters and their covariance.
@@ -152,11 +153,15 @@ class _FitProblem:
         return np.concatenate([_differences(motion, self._playback(motion, settings)) for motion in self._motions])
 
     def _residuals(self, x: np.ndarray) -> np.ndarray:
-        return np.asarray((self._errors(x) / self._noise).ravel())
+        self._newest = x.copy(), (self._errors(x) / self._noise).ravel()
+        return self._newest[1]
 
     def _jacobian(self, x: np.ndarray) -> np.ndarray:
         """Return the derivatives of the residuals by finite differences that stay inside the bounds."""
-        here, columns = self._residuals(x), []
+        at, here = self._newest  # the search has played back there just before
+        if not np.array_equal(at, x):
+            here = self._residuals(x)
+        columns = []
         for i in range(len(x)):
             there, step = x.copy(), _DIFFERENCE if x[i] + _DIFFERENCE < self.high[i] else -_DIFFERENCE
             there[i] += step

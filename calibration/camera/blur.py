@@ -66,8 +66,8 @@ def _widths(grey: np.ndarray, pixels: np.ndarray, reach: int = 6) -> np.ndarray:
         window = np.s_[max(y - reach, 0) : y + reach + 1, max(x - reach, 0) : x + reach + 1]
         low, high = np.percentile(grey[window], (5, 95))
         if high > low:
-            slopes = [float(np.percentile(slope, 95)) for slope in _slopes(gx[window], gy[window])]
-            widths.append((high - low) / np.maximum(slopes, _LEAST_SLOPE))
+            slopes = np.stack([*_slopes(gx[window], gy[window])]).reshape(1 + len(_DIRECTIONS), -1)
+            widths.append((high - low) / np.maximum(np.percentile(slopes, 95, axis=1), _LEAST_SLOPE))
     return np.median(widths, axis=0) if widths else np.full(1 + len(_DIRECTIONS), np.inf)
 
 

@@ -19,6 +19,13 @@ from robot_rl.geometry import Pose, quat_from_matrix
 HUBER = 1.345
 """Error in standard deviations above which Huber's weights fall: 95 % efficiency for normal errors."""
 
+CONVERGED = 1e-7
+"""Relative change of the cost below which a pose is at its least cost."""
+ROUGHLY = 1e-3
+"""The same where the least cost need only be known to a few per cent."""
+_HOPELESS = 10.0
+"""Ratio of the cost of a guess to the least cost from another one above which its own will be no less."""
+
 
 def skew(vectors: np.ndarray) -> np.ndarray:
     """Return the cross product matrices `[v]x`, shape (..., 3, 3), of vectors of shape (..., 3)."""
@@ -82,23 +89,26 @@ def weighted_product(weights: np.ndarray, A: np.ndarray, B: np.ndarray) -> np.nd
     return (weights[:, None, None] * A).reshape(rows, -1).T @ B.reshape(rows, -1)
 
 
-def board_pose(intrinsics: CameraIntrinsics, view: BoardView, noise: float = 0.3) -> tuple[Pose, ViewTerms]:
+def board_pose(
+    intrinsics: CameraIntrinsics, view: BoardView, noise: float = 0.3, converged: float = CONVERGED
+) -> tuple[Pose, ViewTerms]:
     """Return the pose of the board in the camera's frame, and the terms of the view there.
 
-    A distant plane has two poses with almost the same picture (Collins and Bartoli, IPPE, 2014). Both are refined, and
-    the better fit is returned.
+    A distant plane has two poses with almost the same picture (Collins and Bartoli, IPPE, 2014). The better one is
+    refined, and the other one too where it is not much worse; the better fit is returned.
 
     Args:
         intrinsics: Camera and lens.
         view: View of the board.
         noise: Standard deviation of the corners, the unit of Huber's weights [px].
+        converged: See `refine_pose`.
 
     Raises:
         BadViewError: if no pose fits.
     """
     rays = intrinsics.rays(view.pixels)
     usable = np.isfinite(rays).all(axis=1) & (rays[:, 2] > 0.05)
-    found: list[tuple[Pose, ViewTerms]] = []
+    guesses: list[tuple[float, Pose]] = []
     if usable.sum() >= 4:
         plane = rays[usable, :2] / rays[usable, 2:]
         try:
@@ -110,15 +120,30 @@ def board_pose(intrinsics: CameraIntrinsics, view: BoardView, noise: float = 0.3
         for rotvec, translation in zip(rotations, translations, strict=True):
             T = Pose(translation.ravel(), quat_from_matrix(cv2.Rodrigues(rotvec)[0]))
             if np.isfinite(T.vector()).all():
-                found.append(refine_pose(intrinsics, view, T, noise))
-    found = [(T, terms) for T, terms in found if np.isfinite(terms.cost)]
-    if not found:
+                guesses.append((view_terms(intrinsics, view, T, noise).cost, T))
+    best: tuple[Pose, ViewTerms] | None = None
+    for cost, T in sorted(guesses, key=lambda guess: guess[0]):
+        if best is None or cost <= _HOPELESS * best[1].cost:
+            found = refine_pose(intrinsics, view, T, noise, converged)
+            if np.isfinite(found[1].cost) and (best is None or found[1].cost < best[1].cost):
+                best = found
+    if best is None:
         raise BadViewError("no pose of the board fits its corners")
-    return min(found, key=lambda pair: pair[1].cost)
+    return best
 
 
-def refine_pose(intrinsics: CameraIntrinsics, view: BoardView, T: Pose, noise: float) -> tuple[Pose, ViewTerms]:
-    """Return the pose with the least cost near `T`, by Levenberg and Marquardt, and the terms of the view there."""
+def refine_pose(
+    intrinsics: CameraIntrinsics, view: BoardView, T: Pose, noise: float, converged: float = CONVERGED
+) -> tuple[Pose, ViewTerms]:
+    """Return the pose with the least cost near `T`, by Levenberg and Marquardt, and the terms of the view there.
+
+    Args:
+        intrinsics: Camera and lens.
+        view: View of the board.
+        T: First guess.
+        noise: Standard deviation of the corners [px].
+        converged: Relative change of the cost at which the search ends.
+    """
     terms, damping = view_terms(intrinsics, view, T, noise), 1e-6
     for _ in range(20):
         if not np.isfinite(terms.cost):
@@ -127,9 +152,9 @@ def refine_pose(intrinsics: CameraIntrinsics, view: BoardView, T: Pose, noise: f
         T_new = step(d) @ T
         new = view_terms(intrinsics, view, T_new, noise)
         if new.cost <= terms.cost:
-            converged = terms.cost - new.cost <= 1e-7 * terms.cost
+            ended = terms.cost - new.cost <= converged * terms.cost
             T, terms, damping = T_new, new, max(damping / 10, 1e-12)
-            if converged:
+            if ended:
                 break
         else:
             damping *= 10

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from calibration.camera.board_pose import ViewTerms, board_pose, step, view_terms, weighted_product
+from calibration.camera.board_pose import ROUGHLY, ViewTerms, board_pose, step, view_terms, weighted_product
 from calibration.camera.view import MIN_CORNERS, BadViewError, BoardView
 from calibration.result import CameraIntrinsics, Quality
 from calibration.result.lens import COEFFICIENTS, by_coefficients, distort
@@ -48,8 +48,8 @@ MAX_REJECTED = 0.34
 _DISTORTION_PRIOR = 1.0
 """Prior standard deviation of distortion coefficients. Real lenses stay well below; without a prior, the numerator and
 denominator of the rational model may grow together without bound."""
-_FOCAL_GUESSES = np.geomspace(0.25, 3.0, 14)
-"""Start values of the focal length, in widths of the picture."""
+_FOCAL_GUESSES = sorted(np.geomspace(0.25, 3.0, 14).tolist(), key=lambda factor: abs(np.log(factor)))
+"""Start values of the focal length, in widths of the picture, the usual ones first."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -150,16 +150,20 @@ def _start(views: Sequence[BoardView], camera: str, model: str, noise: float) ->
     few = [views[i] for i in np.unique(np.linspace(0, len(views) - 1, MIN_VIEWS).astype(int))]
     best: tuple[float, CameraIntrinsics] | None = None
     for factor in _FOCAL_GUESSES:
-        f = float(factor * width)
+        f = factor * width
         guess = CameraIntrinsics(
             camera, width, height, model, f, f, (width - 1) / 2, (height - 1) / 2, (0.0,) * COEFFICIENTS[model]
         )
+        cost = 0.0
         try:
-            cost = sum(board_pose(guess, view, noise)[1].cost for view in few)
+            for view in few:
+                cost += board_pose(guess, view, noise, ROUGHLY)[1].cost
+                if best is not None and cost >= best[0]:
+                    break
+            else:
+                best = cost, guess
         except BadViewError:
             continue
-        if best is None or cost < best[0]:
-            best = cost, guess
     if best is None:
         raise CalibrationError("no camera fits these views; check that all show the same board")
     return best[1]

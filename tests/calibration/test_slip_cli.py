@@ -2,6 +2,7 @@
 
 import csv
 import json
+import shutil
 
 import numpy as np
 import pytest
@@ -15,7 +16,8 @@ from calibration.result import HandEye, load_result, write_camera_info
 from robot_rl.cli.main import main
 from sim.calibration.rig import PictureFaults
 
-COUNT, FIRST, MM, SEED = 24, 12, 3.0, 3
+COUNT, FIRST, MM, SEED = 18, 9, 3.0, 3
+LAST_BEFORE, FIRST_AFTER = f"view_{FIRST - 1:02d}.png", f"view_{FIRST:02d}.png"
 pytestmark = pytest.mark.slow
 
 
@@ -43,16 +45,26 @@ def calibrate(folder, *options):
     return main([str(item) for item in ("calibrate", "hand-eye", folder, *known, *options)])
 
 
+def read_table(path):
+    with open(path, newline="") as file:
+        return list(csv.reader(file))
+
+
+def write_table(path, rows):
+    with open(path, "w", newline="") as file:
+        csv.writer(file).writerows(rows)
+
+
 def test_a_slip_is_named_and_both_parts_can_be_fitted(session, tmp_path, capsys):
     folder, before, after = session
     out = tmp_path / "camera.yaml"
     assert calibrate(folder, "--out", out) == 1
     shown = "".join(capsys.readouterr())
-    assert f"between view_{FIRST - 1}.png and view_{FIRST}.png" in shown
-    assert f"--split view_{FIRST}.png" in shown
+    assert f"between {LAST_BEFORE} and {FIRST_AFTER}" in shown
+    assert f"--split {FIRST_AFTER}" in shown
     assert not out.exists()
 
-    assert calibrate(folder, "--out", out, "--split", f"view_{FIRST}.png", "--json") == 0
+    assert calibrate(folder, "--out", out, "--split", FIRST_AFTER, "--json") == 0
     answer = json.loads(capsys.readouterr().out)
     for file, X in ((out, after), (tmp_path / "camera_before.yaml", before)):
         result, _ = load_result(file, HandEye)
@@ -63,8 +75,14 @@ def test_a_slip_is_named_and_both_parts_can_be_fitted(session, tmp_path, capsys)
 
 def test_a_part_that_cannot_be_fitted_spoils_only_itself(session, tmp_path, capsys):
     folder, _, _ = session
-    calibrate(folder, "--out", tmp_path / "camera.yaml", "--split", "view_02.png")
-    assert "the pictures before view_02.png: 2 usable views, needed are 6" in capsys.readouterr().out
+    late = folder.with_name("late")
+    late.mkdir()
+    header, *rows = read_table(folder / "poses.csv")
+    for name, *_ in rows[FIRST - 2 :]:
+        shutil.copy(folder / name, late)
+    write_table(late / "poses.csv", [header, *rows[FIRST - 2 :]])
+    assert calibrate(late, "--out", tmp_path / "camera.yaml", "--split", FIRST_AFTER) == 0
+    assert f"the pictures before {FIRST_AFTER}: 2 usable views, needed are 6" in capsys.readouterr().out
     for name in ("view_00.png", "view_99.png"):
         assert calibrate(folder, "--out", tmp_path / "camera.yaml", "--split", name) == 1
         assert f"--split is '{name}', must be a picture of the recording and not the first" in capsys.readouterr().err
@@ -73,16 +91,14 @@ def test_a_part_that_cannot_be_fitted_spoils_only_itself(session, tmp_path, caps
 def test_stamps_give_the_order_and_must_be_stamps(session, tmp_path, capsys):
     """The rows are shuffled, and the stamps put them right."""
     folder, _, _ = session
-    with open(folder / "poses.csv", newline="") as file:
-        header, *rows = csv.reader(file)
+    header, *rows = read_table(folder / "poses.csv")
     stamped = [[*row, 10**9 * i] for i, row in enumerate(rows)]
     table = tmp_path / "poses.csv"
     for order, message in (
-        (stamped[::2] + stamped[1::2], f"between view_{FIRST - 1}.png and view_{FIRST}.png"),
+        (stamped[::2] + stamped[1::2], f"between {LAST_BEFORE} and {FIRST_AFTER}"),
         ([*stamped[:-1], [*rows[-1], 0]], "stamp 0 appears twice"),
         ([*stamped[:-1], [*rows[-1], "noon"]], "stamp is 'noon', must be whole nanoseconds"),
     ):
-        with open(table, "w", newline="") as file:
-            csv.writer(file).writerows([[*header, "stamp"], *order])
+        write_table(table, [[*header, "stamp"], *order])
         assert calibrate(folder, "--poses", table, "--out", tmp_path / "camera.yaml") == 1
         assert message in "".join(capsys.readouterr())

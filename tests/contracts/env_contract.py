@@ -45,15 +45,29 @@ def idle(env):
     return np.zeros(env.action_space.shape, np.float32)
 
 
-def play(env, actions, *, seed=0, **options):
-    """First observation, and the five values of every step until the episode or the actions end."""
+def play(env, actions, *, seed=0, until=lambda rows: False, **options):
+    """First observation, and the five values of every step until the episode, the actions or what is wanted end it."""
     observation, _ = env.reset(seed=seed, options=options)
     rows = []
     for action in actions:
         rows.append(env.step(action))
-        if rows[-1][2] or rows[-1][3]:
+        if rows[-1][2] or rows[-1][3] or until(rows):
             break
     return observation, rows
+
+
+def sources(rows):
+    return [row[4]["step"].recorded.source for row in rows]
+
+
+def handed_back(rows):
+    """Whether the operator has led and the policy acts again."""
+    return [Source.POLICY] == sources(rows[-1:]) != sources(rows[-2:-1]) and len(rows) > 1
+
+
+def limited(cell, steps):
+    """The same workcell, whose episodes end after so many steps."""
+    return replace(cell, task=Delegate(cell.task, spec=replace(cell.task.spec, max_steps=steps)))
 
 
 def until_the_end(env):
@@ -101,9 +115,13 @@ class EnvContract:
                 break
         assert env.observation_space.contains(observation)
 
-    def test_success_terminates_and_does_not_truncate(self, alone):
+    def test_a_demonstration_is_led_from_first_to_last_and_success_terminates_and_does_not_truncate(
+        self, alone, make_cell
+    ):
+        operator = make_cell().operator_source
         for seed in range(10):
             _, rows = play(alone, until_the_end(alone), seed=seed, demonstrate=True)
+            assert set(sources(rows)) == {operator}
             _, reward, terminated, truncated, info = rows[-1]
             if info["step"].success:
                 break
@@ -111,9 +129,10 @@ class EnvContract:
         assert (terminated, truncated, reward, info["step"].failure) == (True, False, 1.0, None)
         assert not any(row[2] or row[3] or row[1] or row[4]["step"].success for row in rows[:-1])
 
-    def test_the_step_limit_truncates_and_does_not_terminate(self, alone):
-        _, rows = play(alone, until_the_end(alone))
-        assert len(rows) == alone.spec_task.max_steps
+    def test_the_step_limit_truncates_and_does_not_terminate(self, make_cell):
+        env = RobotEnv(limited(make_cell(), 15))
+        _, rows = play(env, until_the_end(env))
+        assert len(rows) == 15
         _, reward, terminated, truncated, info = rows[-1]
         assert (terminated, truncated, reward, info["step"].success, info["step"].failure) == (
             False,
@@ -126,10 +145,10 @@ class EnvContract:
 
     def test_success_at_the_step_limit_terminates(self, make_cell):
         def at_the_limit(success):
-            cell = make_cell()
-            task = Delegate(cell.task, spec=replace(cell.task.spec, max_steps=3))
-            task.evaluate = lambda state: replace(cell.task.evaluate(state), success=success and env._index == 2)
-            env = RobotEnv(replace(cell, task=task))
+            cell = limited(make_cell(), 3)
+            judge = cell.task.evaluate
+            cell.task.evaluate = lambda state: replace(judge(state), success=success and env._index == 2)
+            env = RobotEnv(cell)
             _, rows = play(env, [idle(env)] * 3)
             return [row[2:4] for row in rows]
 
@@ -144,8 +163,7 @@ class EnvContract:
         assert info["step"].failure == "force limit"
 
     def test_steps_only_between_reset_and_end(self, make_cell):
-        cell = make_cell()
-        env = RobotEnv(replace(cell, task=Delegate(cell.task, spec=replace(cell.task.spec, max_steps=3))))
+        env = RobotEnv(limited(make_cell(), 3))
         with pytest.raises(StepOrderError):
             env.step(idle(env))
         _, rows = play(env, until_the_end(env))
@@ -187,9 +205,11 @@ class EnvContract:
         assert info["step"].recorded.index == 0
         assert len(sent) == 1
 
-    def test_an_intervention_is_recorded_with_both_actions_and_its_source(self, env, make_cell):
+    def test_an_intervention_is_recorded_with_both_actions_and_its_source_and_without_the_policy_is_left_alone(
+        self, env, alone, make_cell
+    ):
         wanted = np.full(env.action_space.shape, 0.01, np.float32)
-        _, rows = play(env, [wanted] * env.spec_task.max_steps, seed=3)
+        _, rows = play(env, [wanted] * env.spec_task.max_steps, seed=3, until=handed_back)
         steps = [row[4]["step"].recorded for row in rows]
         led = [step for step in steps if step.source != Source.POLICY]
         assert led, "the operator never took over from a policy that does nothing"
@@ -198,21 +218,16 @@ class EnvContract:
         assert not any(np.array_equal(step.action, wanted) for step in led)
         assert all(np.array_equal(step.action, wanted) for step in steps if step.source == Source.POLICY)
         assert len(led) < len(steps), "the operator never let the policy act"
-
-    def test_without_interventions_the_policy_is_left_alone(self, alone):
-        wanted = np.full(alone.action_space.shape, 0.01, np.float32)
-        _, rows = play(alone, [wanted] * alone.spec_task.max_steps, seed=3)
-        assert all(row[4]["step"].recorded.source == Source.POLICY for row in rows)
+        taken_over = sources(rows).index(led[0].source)
+        _, rows = play(alone, [wanted] * (taken_over + 5), seed=3)
+        assert len(rows) > taken_over
+        assert set(sources(rows)) == {Source.POLICY}
         assert all(np.array_equal(row[4]["step"].recorded.action, wanted) for row in rows)
 
-    def test_a_demonstration_is_led_from_the_first_step_to_the_last(self, alone, make_cell):
-        _, rows = play(alone, until_the_end(alone), demonstrate=True)
-        assert {row[4]["step"].recorded.source for row in rows} == {make_cell().operator_source}
-
     def test_the_same_seed_gives_the_same_episode_bit_for_bit(self, make_cell):
-        def episode(env, seed):
+        def episode(env, seed, steps=20):
             rng = np.random.default_rng(7)
-            actions = [rng.uniform(-1, 1, env.action_space.shape).astype(np.float32) for _ in range(25)]
+            actions = [rng.uniform(-1, 1, env.action_space.shape).astype(np.float32) for _ in range(steps)]
             first, rows = play(env, actions, seed=seed)
             columns = [first, *(row[0] for row in rows)]
             extra = [
@@ -222,7 +237,7 @@ class EnvContract:
 
         one, other = RobotEnv(make_cell(), interventions=True), RobotEnv(make_cell(), interventions=True)
         columns, extra = episode(one, seed=5)
-        different, _ = episode(one, seed=6)
+        different, _ = episode(one, seed=6, steps=5)
         for env in (one, other):  # after another episode, and in another process's place
             again, extra_again = episode(env, seed=5)
             assert extra_again == extra

@@ -23,7 +23,7 @@ MADE = {
     "half wrong": InterventionConfig(wrong=0.5, wrong_by=0.15),
     "sporadic": InterventionConfig(attention=0.3),
 }
-EPISODES = 40
+EPISODES = 24
 
 
 @pytest.fixture(scope="module")

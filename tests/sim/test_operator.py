@@ -30,7 +30,7 @@ def test_helps_a_policy_that_does_nothing_in_bursts_and_hands_back(task):
     env, cell = stage(task, interventions=True)
     hands = [*getattr(cell.operator, "hands", {"": cell.operator}).values()]
     bursts, rests, helped = [], [], 0
-    seeds = range(6 if len(hands) == 1 else 2)  # two arms, and what is elastic between them, take long
+    seeds = range(3 if len(hands) == 1 else 1)  # two arms, and what is elastic between them, take long
     for seed in seeds:
         steps, led = play(env, seed).steps, False
         for number, hand in enumerate(hands):
@@ -42,7 +42,8 @@ def test_helps_a_policy_that_does_nothing_in_bursts_and_hands_back(task):
             rests += [length for leads, length in played[1:-1] if not leads]
         helped += led
     habit = hands[0].habit
-    assert helped >= len(seeds) - 1
+    assert helped >= max(1, len(seeds) - 1)
+    assert bursts
     assert all(habit.burst[0] <= length <= habit.burst[1] for length in bursts)
     assert all(length >= habit.rest for length in rests)
 
@@ -82,15 +83,16 @@ def test_bursts_have_all_lengths_of_the_habit_and_no_other():
 def test_help_makes_a_difference():
     helped, _ = stage("peg_insert", interventions=True)
     alone, _ = stage("peg_insert")
-    assert sum(play(helped, seed).success for seed in range(10)) >= 3
-    assert not any(play(alone, seed).success for seed in range(10))
+    successes = (seed for seed in range(10) if play(helped, seed).success)
+    assert len(list(itertools.islice(successes, 3))) == 3
+    assert not any(play(alone, seed).success for seed in range(4))
 
 
 def test_does_not_disturb_a_policy_that_gets_on():
     """Replays demonstrations as the policy: the operator watches somebody as good as itself."""
     env, _ = stage("reach", interventions=True)
     led = total = 0
-    for seed in range(10):
+    for seed in range(5):
         actions = iter([step.action for step in play(env, seed, demonstrate=True).steps])
         played = play(env, seed, lambda _, actions=actions: next(actions, np.zeros(3, np.float32)))
         led += sum(step.source != Source.POLICY for step in played.steps)
@@ -102,12 +104,10 @@ def test_does_not_disturb_a_policy_that_gets_on():
 def test_does_not_disturb_who_does_what_it_would_do_itself(task):
     """Neither a lift on the way to a place, nor one arm's waiting for the other, is a lack of progress."""
     env, _ = stage(task, interventions=True)
-    for seed in (100, 101):
-        shown = play(env, seed, demonstrate=True)
-        actions = iter([step.action for step in shown.steps])
-        again = play(env, seed, lambda observation: next(actions))  # noqa: B023
-        assert again.success
-        assert not any(led for led, _ in runs(again.steps)), f"seed {seed}"
+    actions = iter([step.action for step in play(env, 100, demonstrate=True).steps])
+    again = play(env, 100, lambda observation: next(actions))
+    assert again.success
+    assert not any(led for led, _ in runs(again.steps))
 
 
 def test_large_force_makes_it_take_over_at_once():
@@ -136,7 +136,7 @@ def test_demonstrations_are_about_half_as_fast_as_possible():
         if skill is not None:
             cell.operator.skill = skill
         env = RobotEnv(cell)
-        return np.mean([len(play(env, seed, demonstrate=True).steps) for seed in range(10)])
+        return np.mean([len(play(env, seed, demonstrate=True).steps) for seed in range(4)])
 
     ratio = mean_length(None) / mean_length(FLAWLESS)
     assert 1.4 < ratio < 3.0

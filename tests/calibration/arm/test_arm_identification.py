@@ -34,7 +34,7 @@ TRUTH = SimulationConfig(
     rotation_stiffness=80.0,
     command_delay=0.018,
 )
-EPISODES = 10
+EPISODES, STEPS = 8, 24
 
 
 class ToAndFro(Policy):
@@ -67,8 +67,8 @@ def store(tmp_path_factory):
         )
         for number in range(EPISODES):
             rollout.begin(number, f"episode-{number}")
-            for step in range(30):
-                if rollout.step(deterministic=False, last=step == 29) is not None:
+            for step in range(STEPS):
+                if rollout.step(deterministic=False, last=step == STEPS - 1) is not None:
                     break
     return path
 

@@ -16,6 +16,11 @@ from ros_nodes.node.robot_node_base import RobotNode
 from ros_nodes.nodes.safety_node import SafetyNode
 from ros_nodes.nodes.sim_node import SimNode
 
+TO_THE_END = "reach"
+"""The task whose episodes are played until they end, by a success and by the step limit."""
+MOST = 40
+"""Steps after which an operator that has not taken over yet shall do so in the next episode."""
+
 
 def facts(row):
     observation, reward, terminated, truncated, info = row
@@ -62,8 +67,8 @@ def test_an_episode_over_topics_is_the_episode_in_one_process(graph, task):
                 assert np.array_equal(value, in_process[key]), key
             if "result" in over_topics:
                 sources.add(Source(int(over_topics["result"][3])))
-            if seed == 4 and count == 20 and len(sources) == 2:
-                break  # the first episode was played to its end; what is of interest now is the new beginning
+            if task != TO_THE_END and count >= 10 and (Source.SCRIPT in sources or (seed == 3 and count == MOST)):
+                break  # what is of interest now is the new beginning
     assert sources == {Source.POLICY, Source.SCRIPT}, "the operator never took over, or always led"
 
 
@@ -101,7 +106,7 @@ def test_two_arms_over_topics_are_those_in_one_process_also_while_one_of_them_is
         action[-1] = 0.0  # fingers stay as they are
         return action
 
-    for over_topics, in_process in play_both(envs, 3, policy):
+    for over_topics, in_process in play_both(envs, 6, policy):
         assert over_topics.keys() == in_process.keys()
         for key, value in over_topics.items():
             assert np.array_equal(value, in_process[key]), key

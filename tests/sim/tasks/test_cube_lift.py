@@ -38,8 +38,8 @@ def bodies_touching_the_cube(model, data):
 def test_every_success_is_a_cube_held_in_the_air_by_both_fingers():
     env, cell = stage("cube_lift", interventions=True)
     successes = 0
-    for seed in range(16):
-        options = {"demonstrate": True} if seed < 8 else {}
+    for seed in range(8):
+        options = {"demonstrate": True} if seed < 4 else {}
         heights = []
         for info in steps(env, 50 + seed, at_random(env, seed), **options):
             heights.append(underside(cell.io.data))
@@ -47,14 +47,14 @@ def test_every_success_is_a_cube_held_in_the_air_by_both_fingers():
                 successes += 1
                 assert bodies_touching_the_cube(cell.io.model, cell.io.data) == {"left_finger", "right_finger"}
                 assert min(heights[-2:]) >= LIFT_HEIGHT - 0.003, "success has to be held for two steps"
-    assert successes >= 8
+    assert successes >= 4
 
 
 @pytest.mark.slow
 def test_the_operator_succeeds_and_its_demonstrations_differ(cube):
     env, _ = cube
-    demos = [play(env, seed, demonstrate=True) for seed in range(20)]
-    assert sum(demo.success for demo in demos) >= 18
+    demos = [play(env, seed, demonstrate=True) for seed in range(10)]
+    assert sum(demo.success for demo in demos) >= 9
     assert np.std([len(demo.steps) for demo in demos]) > 2
     gripper = np.concatenate([[step.action[-1] for step in demo.steps] for demo in demos])
     assert set(np.unique(gripper)) <= {-1.0, 0.0, 1.0}
@@ -75,7 +75,7 @@ def cheats(env):
 def test_what_does_not_lift_the_cube_scores_zero(cube):
     env, _ = cube
     for name, policy in cheats(env):
-        for seed in range(3):
+        for seed in range(2):
             played = play(env, seed, policy)
             assert not played.success, name
             assert not any(step.reward for step in played.steps)

@@ -75,12 +75,12 @@ def test_every_success_is_an_egg_that_turned_in_the_air_and_stays_in_the_pan(pan
 
 def test_nothing_straight_and_random_motions_do_not_turn_it_over(pan):
     env, _ = pan
-    assert not any(play(env, seed).success for seed in range(100, 103))
+    assert not any(play(env, seed).success for seed in (100, 101))
     for axis in range(3):
         for sign in (-1.0, 1.0):
             action = [0.0] * axis + [sign]
-            assert not any(play(env, seed, always(env, *action)).success for seed in (100, 101))
-    assert not any(play(env, seed, at_random(env, seed)).success for seed in range(100, 106))
+            assert not play(env, 100, always(env, *action)).success
+    assert not any(play(env, seed, at_random(env, seed)).success for seed in range(100, 103))
 
 
 @pytest.mark.parametrize("period", [2, 3, 4, 6])

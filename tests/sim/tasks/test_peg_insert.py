@@ -64,7 +64,7 @@ def test_the_peg_fits_and_the_clearance_is_as_small_as_promised():
 def test_doing_nothing_and_pushing_down_score_zero(peg, name):
     env, _ = peg
     policy = always(env) if name == "nothing" else always(env, 0.0, 0.0, 1.0)
-    played = [play(env, seed, policy) for seed in range(8)]
+    played = [play(env, seed, policy) for seed in range(3)]
     assert not any(episode.success for episode in played)
     assert not any(step.reward for episode in played for step in episode.steps)
 
@@ -72,7 +72,7 @@ def test_doing_nothing_and_pushing_down_score_zero(peg, name):
 @pytest.mark.parametrize("corner", CORNERS, ids=str)
 def test_driving_into_a_corner_of_the_box_and_down_scores_zero_and_meets_the_block(peg, corner):
     env, cell = peg
-    for seed in range(3):
+    for seed in range(2):
         for turn in (-1.0, 1.0):
             infos = list(steps(env, seed, always(env, *corner, 1.0, turn)))
             assert not any(info["step"].success for info in infos)
@@ -86,8 +86,8 @@ def test_every_success_lies_in_the_hole():
     """Random and scripted policies, and both in turn: whatever is called a success is one, at that step and before."""
     env, cell = stage("peg_insert", interventions=True)
     successes = 0
-    for seed in range(24):
-        options = {"demonstrate": True} if seed < 12 else {}
+    for seed in range(12):
+        options = {"demonstrate": True} if seed < 6 else {}
         depths = []
         for info in steps(env, 100 + seed, at_random(env, seed), **options):
             depths.append(peg_in_hole(cell.io.data)[0])
@@ -95,7 +95,7 @@ def test_every_success_lies_in_the_hole():
                 successes += 1
                 assert_inserted(cell.io.data)
                 assert min(depths[-2:]) >= 0.024, "success has to be held for two steps"
-    assert successes >= 12
+    assert successes >= 6
 
 
 class Judge:
@@ -156,8 +156,8 @@ def test_a_peg_beside_the_hole_at_depth_is_no_success():
 
 def test_the_operator_succeeds_and_its_demonstrations_differ(peg):
     env, _ = peg
-    demos = [play(env, seed, demonstrate=True) for seed in range(20)]
-    assert sum(demo.success for demo in demos) >= 18
+    demos = [play(env, seed, demonstrate=True) for seed in range(10)]
+    assert sum(demo.success for demo in demos) >= 9
     assert all(step.source == Source.SCRIPT for demo in demos for step in demo.steps)
     lengths = [len(demo.steps) for demo in demos]
     assert np.std(lengths) > 3

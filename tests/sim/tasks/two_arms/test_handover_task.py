@@ -79,7 +79,7 @@ def test_what_hands_nothing_over_scores_zero(hands):
         near = -1.0 if np.linalg.norm(left) < 0.02 else 1.0
         return np.concatenate([ways[0], [0.0], ways[1], [0.0], [join_grippers([near, -1.0])]]).astype(np.float32)
 
-    assert not any(play(env, seed, straight).success for seed in (100, 101))
+    assert not play(env, 100, straight).success
     assert cell.task.spec.force_limit == 60.0
 
 
@@ -118,9 +118,9 @@ def test_success_is_held_in_the_right_place_by_the_right_hand_alone():
 def test_one_hand_takes_over_its_arm_while_the_policy_keeps_the_other():
     env, _ = stage("handover", interventions=True)
     rng, seen = np.random.default_rng(0), set()
-    for seed in range(100, 106):
+    for seed in (100, 101):
         env.start(seed, "e")
-        for _ in range(100):
+        for _ in range(80):
             wanted = np.append(rng.uniform(-1, 1, 8), 0.0).astype(np.float32)
             info = env.advance(wanted)
             step = info.recorded
@@ -176,12 +176,12 @@ def adversary(rng):
         yield np.append(np.clip(action, -1, 1), rng.integers(9) / 4 - 1).astype(np.float32)
 
 
-@pytest.mark.parametrize("commands", [500, pytest.param(2500, marks=pytest.mark.slow)])
-def test_whatever_is_commanded_the_arms_keep_their_distance_and_their_workspace(commands):
+@pytest.mark.parametrize(("commands", "seed"), [(500, 0), pytest.param(1000, 1, marks=pytest.mark.slow)])
+def test_whatever_is_commanded_the_arms_keep_their_distance_and_their_workspace(commands, seed):
     cell = make(WorkcellOptions())
     clock = Watched(cell.io, keep_out_of(SPEC.arms, SPEC.keep_out))
     env = RobotEnv(replace(cell, clock=clock, task=Endless(cell.task)))
-    rng, sent, start = np.random.default_rng(0), [], {}
+    rng, sent, start = np.random.default_rng(seed), [], {}
     own = cell.io.command
 
     def command(command):
@@ -225,9 +225,9 @@ def anywhere(rng):
         yield points
 
 
-@pytest.mark.parametrize("commands", [200, pytest.param(1000, marks=pytest.mark.slow)])
-def test_the_last_check_alone_keeps_arms_apart_that_a_program_sends_at_each_other(tmp_path, commands):
-    cell, rng = make(WorkcellOptions()), np.random.default_rng(0)
+@pytest.mark.parametrize(("commands", "seed"), [(200, 0), pytest.param(400, 1, marks=pytest.mark.slow)])
+def test_the_last_check_alone_keeps_arms_apart_that_a_program_sends_at_each_other(tmp_path, commands, seed):
+    cell, rng = make(WorkcellOptions()), np.random.default_rng(seed)
     cell.task.reset(100)
     (tmp_path / "task.yaml").write_text(dump_yaml(task_content(SPEC)))
     limits = CommandLimits(box_high=(0.75, 0.3, 0.5))
