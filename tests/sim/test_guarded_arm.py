@@ -17,8 +17,8 @@ BOX_MARGIN = 0.002
 """How far the tcp may swing out of the box [m]: the arm is a spring that gives way to its own inertia."""
 SPEED_MARGIN = 0.3
 """By what share the tcp may be faster than the limit, for the same reason."""
-COMMANDS = 3_000
-EXAMPLES = 30
+COMMANDS = 10_000
+EXAMPLES = 100
 
 number = st.one_of(
     st.floats(-0.1, 0.1), st.sampled_from([-1e9, 1e9, 0.0, np.nan, np.inf]), st.sampled_from([-0.06, 0.06])
