@@ -88,15 +88,16 @@ def keeps_to_the_wall_clock(file):
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config, log):
-    """Tests of a file share fixtures and stay in one process; so do all graphs, and all else on the wall clock."""
+    """Tests of a file share fixtures and stay in one process; so does all that keeps to the wall clock.
+
+    Two of those at once, each with its processes, would be late by what the other one needs.
+    """
     from xdist.scheduler import LoadFileScheduling
 
     class OneClock(LoadFileScheduling):
         def _split_scope(self, nodeid):
             file = nodeid.partition("::")[0]
-            if not keeps_to_the_wall_clock(ROOT / file):
-                return file
-            return "graphs" if "ros_nodes" in Path(file).parts else "wall clock"
+            return "wall clock" if keeps_to_the_wall_clock(ROOT / file) else file
 
         def remove_node(self, node):
             """Leave the finished files of a worker that crashed out of what is queued again.
