@@ -33,7 +33,7 @@ RERUNS = 2
 RERUNS_DELAY = 5
 """How long it waits before that [s]: what kept the machine busy may be over then."""
 
-HUNG = 700
+HUNG = 1000
 """After how long a test, run thrice, that its own time limit could not end takes its process with it [s]."""
 STDERR = pytest.StashKey[int]()
 """Where the standard error goes while tests catch it."""

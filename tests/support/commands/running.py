@@ -66,7 +66,7 @@ def ros_domain() -> int:
 _HELD: list[IO[str]] = []
 
 
-PATIENCE = 140.0
+PATIENCE = 280.0
 """Longest time for a command [s]."""
 
 
