@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from robot_rl.cli.commands.evaluate import exit_code
 from robot_rl.cli.parts.command import MakeParser, Reply, add_group, add_set_flag, flat_lines, natural, positive, share
-from robot_rl.cli.parts.operator_flags import add_operator_flags, add_robot_flag, judging_operator
+from robot_rl.cli.parts.operator_flags import add_operator_flags, add_robot_flag, judged_deployment, judging_operator
 from robot_rl.cli.parts.summary_text import summary_lines
 from robot_rl.env.registry import check_task
 from robot_rl.system.process import one_thread
@@ -122,14 +122,7 @@ def _judged_arm(arguments: argparse.Namespace, config: TrainConfig) -> Deploymen
     operator = judging_operator(arguments)
     if arguments.robot is None:
         return None
-    from robot_rl.cell.robot_place import judged_place
-
-    place = judged_place(arguments.robot, arguments.task, config.reward.kind, operator)
-    if place.operator is None:
-        return place.deployment
-    from robot_rl.hil.local_operator import local_deployment
-
-    return local_deployment(place.operator, None, place=place.deployment)
+    return judged_deployment(arguments.robot, arguments.task, config.reward.kind, operator)
 
 
 def _train(arguments: argparse.Namespace) -> Reply:

@@ -8,7 +8,13 @@ from pathlib import Path
 from typing import Any
 
 from robot_rl.cli.parts.command import MakeParser, Reply, above_zero, add_set_flag, natural, positive, share
-from robot_rl.cli.parts.operator_flags import add_operator_flags, add_robot_flag, check_robot_named, judging_operator
+from robot_rl.cli.parts.operator_flags import (
+    add_operator_flags,
+    add_robot_flag,
+    check_robot_named,
+    judged_deployment,
+    judging_operator,
+)
 from robot_rl.cli.parts.summary_text import summary_lines
 from robot_rl.env.registry import check_task
 from robot_rl.system.process import one_thread
@@ -72,14 +78,8 @@ def _evaluate(arguments: argparse.Namespace) -> Reply:
     if arguments.robot is None and arguments.task is None:
         check_robot_named(arguments.run)
     if arguments.robot is not None:
-        from robot_rl.cell.robot_place import judged_place
-
-        place = judged_place(arguments.robot, arguments.task or trained.task, trained.reward.kind, operator)
-        operator, deployment = place.operator, place.deployment
-        if operator is not None:
-            from robot_rl.hil.local_operator import local_deployment
-
-            deployment = local_deployment(operator, arguments.record, place=deployment)
+        task = arguments.task or trained.task
+        deployment = judged_deployment(arguments.robot, task, trained.reward.kind, operator, arguments.record)
     answer = evaluate_run(
         arguments.run,
         elsewhere=in_other_world(trained, arguments.task, arguments.set),

@@ -13,6 +13,7 @@ from robot_rl.errors import ConfigError
 
 if TYPE_CHECKING:
     from robot_rl.hil.operator_setup import OperatorOptions
+    from robot_rl.run.deployment import Deployment
 
 DEVICES = "robot_rl.devices"
 """Entry points of kinds of devices."""
@@ -129,6 +130,31 @@ def judging_operator(arguments: argparse.Namespace) -> OperatorOptions | None:
     if operator is not None and arguments.robot is None:
         arguments.parser.error("--console and --teleop need --robot FILE, as a simulation judges by itself")
     return operator
+
+
+def judged_deployment(
+    robot: Path, task: str, reward: str, operator: OperatorOptions | None, record: Path | None = None
+) -> Deployment:
+    """Return the deployment of an evaluation on the arm of a robot file, with who judges there.
+
+    Args:
+        robot: The robot file.
+        task: Name of the task.
+        reward: `reward.kind` of what is evaluated.
+        operator: A person by the flags, or None.
+        record: Directory of the episodes, where they are recorded.
+
+    Raises:
+        ConfigError: if the file is not valid, or nobody decides about episodes or makes the scene ready.
+    """
+    from robot_rl.cell.robot_place import judged_place
+
+    place = judged_place(robot, task, reward, operator)
+    if place.operator is None:
+        return place.deployment
+    from robot_rl.hil.local_operator import local_deployment
+
+    return local_deployment(place.operator, record, place=place.deployment)
 
 
 class _TlsAction(argparse.Action):

@@ -114,7 +114,6 @@ def apply_preferences(
     provenance: Mapping[str, Any],
     *,
     of: Literal["state", "frames"],
-    updates: int = 2000,
 ) -> FitInfo:
     """Write an overlay with the rewards of all episodes, `rewards_of_ends`, or none; nothing follows their ends.
 
@@ -124,7 +123,6 @@ def apply_preferences(
         labels: Preferences of one labeller.
         provenance: Where they come from; JSON values.
         of: What of a moment decides, see `features`.
-        updates: Gradient steps.
 
     Raises:
         DataError: if there are too few preferences, or the overlay has rewards of an episode already.
@@ -133,7 +131,7 @@ def apply_preferences(
     camera = str(labels[0].subject[0].get("camera", "")) if labels else ""
     encode = features(of, camera)
     moments = {episode.episode_id: encode(episode) for episode in store.episodes()}
-    ensemble, info = learn_reward(moments, combine_orders(labels), updates=updates)
+    ensemble, info = learn_reward(moments, combine_orders(labels))
     rewards = rewards_of_ends(ensemble, moments)
     facts = {**provenance, "features": of, "held_out_accuracy": info.accuracy}
     with OverlayWriter(store.path, name, facts, whole=True) as writer:

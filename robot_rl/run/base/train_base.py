@@ -50,9 +50,9 @@ def train_base(
     if out.exists():
         raise RunDirectoryError(f"{out} exists already; choose another --out")
     check_can_be_written(out)
-    with base_environment(config, deployment or Deployment(), played=False) as (config, env):
-        spec, observed = env.environment_spec, env.observation_specs
     with EpisodeStore.open(find_store(demos)) as store:
+        with base_environment(config, deployment or Deployment(), played=False) as (config, env):
+            spec, observed = env.environment_spec, env.observation_specs
         base = make_base(BaseSetup("", spec, observed, config))
         episodes = _fitting(lessons(store, learn_from), spec, observed, demos)
         with Progress(config.base.updates, f"base {config.base.kind}", unit="updates") as progress:

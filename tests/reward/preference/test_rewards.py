@@ -52,7 +52,7 @@ def labels(store, wrong=0.0):
 
 @pytest.mark.slow
 def test_rewards_follow_what_was_preferred(store):
-    info = apply_preferences(store, "liked", labels(store, 0.1), {"by": "test"}, of="state", updates=500)
+    info = apply_preferences(store, "liked", labels(store, 0.1), {"by": "test"}, of="state")
     assert info.accuracy > 0.75
     told, real = [], []
     for episode in store.episodes(rewards="liked"):
