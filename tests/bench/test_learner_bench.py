@@ -22,14 +22,16 @@ def test_flops_are_those_of_the_products_that_torch_runs(case):
 
 def test_report_is_complete_and_leaves_the_threads_alone():
     torch.set_num_threads(2)
-    report = bench.bench_learner(cases=("state_2", "pixels"), engines=("eager",), rounds=4)
+    report = bench.bench_learner(cases=("pixels",), engines=("eager",), rounds=4)
+    report |= bench.bench_learner(cases=("state_2",), engines=("eager", "bfloat16"), rounds=4)
     assert torch.get_num_threads() == 2
     torch.set_num_threads(1)
     assert report["threads"] == 1
     assert report["gemm_size"] in bench.GEMM_SIZES
-    for case in ("state_2", "pixels"):
-        row = report[case]["eager"]
+    for case, engine in (("state_2", "eager"), ("state_2", "bfloat16"), ("pixels", "eager")):
+        row = report[case][engine]
         assert row["best_ms"] <= row["median_ms"]
-        # the bound is timed as well, beside other tests: what this can see is work of another order than was counted
+        # the bound is float32's, which bfloat16 may pass, and is timed as well, beside other tests: what this can see
+        # is work of another order than was counted
         assert 0.0 < row["share"] < 2.0
     assert report["pixels"]["times_faster"] > 10

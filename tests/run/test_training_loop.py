@@ -267,5 +267,5 @@ def test_reach_is_not_for_free():
     untrained = LocalLearner(env.environment_spec, perception, config).policy
     for policy in (untrained, Random()):
         rollout = Rollout(env, policy, perception, config.replay.history)
-        assert evaluate(rollout, episodes=10, seed=config.evaluation.seed).summary()["success_rate"] <= 0.2
+        assert evaluate(rollout, episodes=25, seed=config.evaluation.seed).summary()["success_rate"] <= 0.2
     env.close()

@@ -176,7 +176,7 @@ def adversary(rng):
         yield np.append(np.clip(action, -1, 1), rng.integers(9) / 4 - 1).astype(np.float32)
 
 
-@pytest.mark.parametrize(("commands", "seed"), [(500, 0), pytest.param(1000, 1, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(("commands", "seed"), [(500, 0), pytest.param(2500, 1, marks=pytest.mark.slow)])
 def test_whatever_is_commanded_the_arms_keep_their_distance_and_their_workspace(commands, seed):
     cell = make(WorkcellOptions())
     clock = Watched(cell.io, keep_out_of(SPEC.arms, SPEC.keep_out))
@@ -225,7 +225,7 @@ def anywhere(rng):
         yield points
 
 
-@pytest.mark.parametrize(("commands", "seed"), [(200, 0), pytest.param(400, 1, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(("commands", "seed"), [(200, 0), pytest.param(1000, 1, marks=pytest.mark.slow)])
 def test_the_last_check_alone_keeps_arms_apart_that_a_program_sends_at_each_other(tmp_path, commands, seed):
     cell, rng = make(WorkcellOptions()), np.random.default_rng(seed)
     cell.task.reset(100)
