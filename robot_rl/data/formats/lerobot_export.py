@@ -43,6 +43,12 @@ from robot_rl.system.atomic_file import write_atomically, writing
 ImageFormat = Literal["png", "video"]
 VIDEO_OPTIONS = {"crf": "12", "preset": "medium", "g": "2"}
 """Of H.264: near to lossless, and any frame can be found quickly."""
+SCATTER = 0.02
+"""By how much a rate by the stamps may miss a whole number and still be taken for it, as a share."""
+OTHER_RATE = 0.1
+"""From here on an episode has another rate than the dataset, as a share."""
+FEWEST_STAMPS = 5
+"""Of an episode whose rate is compared."""
 
 
 def export_lerobot(
@@ -62,7 +68,7 @@ def export_lerobot(
         store: The store.
         out: The directory; must not exist, or be empty.
         images: `png` is lossless; `video` is H.264, much smaller, with loss.
-        fps: Frames per second; None takes the rate of the stamps.
+        fps: Frames per second; None takes the rate of the stamps, which has to be the same in all episodes.
         task: Instruction of the task; None takes the store's `task`, or else that of each episode, as of an imported
             dataset of several tasks.
         successes: Only the episodes that succeeded, a person's later label included: imitation does not tell them from
@@ -74,7 +80,7 @@ def export_lerobot(
         Counts, and `beside`: what the format has no place for and therefore lies in files beside it.
 
     Raises:
-        DataError: if the store is empty, or the format cannot hold its episodes.
+        DataError: if the store is empty, or the format cannot hold its episodes, e.g. of several rates.
         PluginError: if pyarrow is not installed.
         RunDirectoryError: if it cannot be written.
     """
@@ -85,7 +91,7 @@ def export_lerobot(
         raise DataError(f"{store.path}: holds no episodes to export{which}")
     first = store.read(ids[0])
     columns = columns_of(first, scene)
-    rate = fps or control_rate(first.stamp_obs)
+    rate = fps or _frame_rate(first.stamp_obs)
     if rate is None:
         raise DataError(f"{store.path}: its stamps do not give the frame rate; give it with --fps")
     with writing(out):
@@ -94,10 +100,33 @@ def export_lerobot(
         out.mkdir(parents=True, exist_ok=True)
     writer = _Writer(out, columns, images, rate, task or str(store.metadata.get("task") or ""))
     for episode_id in ids:
-        writer.add(store.read(episode_id))
+        episode = store.read(episode_id)
+        if fps is None:
+            _check_rate(episode, rate)
+        writer.add(episode)
         on_episode()
     writer.finish(store)
     return {"episodes": len(ids), "frames": writer.frames, "fps": rate, "images": images, "beside": list(NOT_HELD)}
+
+
+def _frame_rate(stamps: np.ndarray) -> float | None:
+    """Return the rate of stamps; a whole number where it is near to one, as datasets are joined only at equal rates."""
+    rate = control_rate(stamps)
+    if rate is None:
+        return None
+    whole = float(round(rate))
+    return whole if abs(rate - whole) <= SCATTER * whole else rate
+
+
+def _check_rate(episode: Episode, rate: float) -> None:
+    """Raise an error if an episode was recorded at another rate than the dataset has."""
+    own = control_rate(episode.stamp_obs)
+    if own is None or len(episode.stamp_obs) < FEWEST_STAMPS or abs(own - rate) <= OTHER_RATE * rate:
+        return
+    raise DataError(
+        f"episode {episode.episode_id}: {own:g} steps a second, the first one {rate:g}; a LeRobotDataset has one rate: "
+        "export these episodes apart, or give the rate that all shall have with --fps"
+    )
 
 
 class _Writer:

@@ -259,6 +259,25 @@ def test_what_cannot_be_exported_is_refused(store, exported, tmp_path):
             export_lerobot(mixed, tmp_path / "mixed-out", fps=10)
 
 
+def at_rate(number, hertz):
+    stamps = (np.arange(9) * 1e9 / hertz).astype(np.int64)
+    return dataclasses.replace(valid(number, 8), stamp_obs=stamps, stamp_action=stamps[:-1] + 10**6)
+
+
+def test_a_dataset_has_one_rate_and_scatter_of_the_clock_is_none(tmp_path):
+    with EpisodeStore.create(tmp_path / "near") as near:
+        near.append(at_rate(0, 9.93))
+        near.append(at_rate(1, 10.1))
+        assert export_lerobot(near, tmp_path / "near-out")["fps"] == 10.0
+        assert json.loads((tmp_path / "near-out/meta/info.json").read_text())["fps"] == 10
+    with EpisodeStore.create(tmp_path / "two") as two:
+        two.append(at_rate(0, 7.5))
+        two.append(at_rate(1, 20))
+        with pytest.raises(DataError, match=r"episode-1: 20 steps a second, the first one 7\.5; .* --fps"):
+            export_lerobot(two, tmp_path / "two-out")
+        assert export_lerobot(two, tmp_path / "given", fps=20)["fps"] == 20
+
+
 def interpreter_with_lerobot():
     """This one or that in ROBOT_RL_LEROBOT_PYTHON: lerobot 0.4 needs an older torch and av than we do."""
     python = os.environ.get("ROBOT_RL_LEROBOT_PYTHON", sys.executable)
