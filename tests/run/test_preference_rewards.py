@@ -3,6 +3,7 @@
 import contextlib
 import json
 import os
+import shutil
 import signal
 from dataclasses import replace
 from pathlib import Path
@@ -198,6 +199,20 @@ def test_a_resumed_run_is_the_same_as_one_that_was_never_stopped(plain, labeller
     first, second = (rewards_of(learner_of(run)["online"]) for run in (plain[0], resumed))
     assert len(first) == len(second) == EPISODES
     assert all(np.array_equal(one, other) for one, other in zip(first[:3], second[:3], strict=True))
+
+
+@pytest.mark.slow
+def test_a_run_resumed_after_its_last_session_ends_with_the_same_networks(plain, labeller, tmp_path):
+    server, config = labeller
+    resumed = shutil.copytree(plain[0], tmp_path / "run")
+    (resumed / "checkpoint.pt.previous").replace(resumed / "checkpoint.pt")
+    assert load_checkpoint(resumed / "checkpoint.pt")["env_steps"] == 30 * 2 * LOOP.episodes
+    train(config, resumed, resume=True, deployment=SIMULATED)
+    assert not server.requests, "no pair is queried twice"
+    first, second = (rewards_of(learner_of(run)["online"]) for run in (plain[0], resumed))
+    assert len(first) == len(second) == EPISODES
+    assert all(np.array_equal(one, other) for one, other in zip(first, second, strict=True))
+    assert same(learned(resumed), learned(plain[0]))
 
 
 @pytest.mark.slow
