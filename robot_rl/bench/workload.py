@@ -9,13 +9,13 @@ from torch import Tensor
 
 from robot_rl.bench.flops import head_flops, update_flops
 from robot_rl.config.components import EncoderConfig, SACConfig
-from robot_rl.data.replay.percept import ImageSpec, PerceptSpec
+from robot_rl.data.replay.percept import ImageSpec, PerceptSpec, ToolElements
 from robot_rl.learn.algorithms.batch import Batch
 from robot_rl.learn.algorithms.sac import SAC
 from robot_rl.learn.networks.heads import ImageHead, StateHead
 from robot_rl.learn.networks.networks import Policy
 
-POSE = (0, 6)
+TOOLS = ToolElements((0, 1, 2, 3, 4, 5))
 ENCODER = EncoderConfig(cameras=("front", "wrist"))
 """Of work from pixels."""
 
@@ -61,7 +61,7 @@ class Workload:
         generator = torch.Generator(device).manual_seed(0)
         head: StateHead | ImageHead = StateHead(self.state)
         if self.images is not None:
-            percepts = PerceptSpec(self.state // 2, self.images, POSE)
+            percepts = PerceptSpec(self.state // 2, self.images, TOOLS)
             head = ImageHead(self.state, percepts, self.encoder, generator)
         layers = self.settings.hidden_sizes
         policy = Policy(head=head, action_size=self.action, hidden_sizes=layers, generator=generator)
@@ -85,7 +85,7 @@ class Workload:
             next_observation=normal(self.state),
             images=seen[0],
             next_images=seen[1],
-            to_goal=normal(POSE[1] - POSE[0]) if self.images is not None else None,
+            to_goal=normal(len(TOOLS.pose)) if self.images is not None else None,
         )
         return Batch._make(None if column is None else column.to(device) for column in batch)
 

@@ -79,7 +79,7 @@ class SACConfig(Section):
     """Clamp critic targets to the return range that the task or environment declares."""
     goal_weight: Annotated[float, Field(ge=0)] = 0.1
     """With pixels: weight of a second loss for what sees, which learns from the frames of successful episodes how far
-    the tcp was from where they ended. 0 leaves it out."""
+    the tcp, of each arm, was from where a gripper was next moved, or else from where they ended. 0 leaves it out."""
     exploration_times: Annotated[tuple[NonNegativeReal, ...], FORKABLE, WithBase((0.0, 4.0, 16.0)), WithNoise(())] = ()
     """Correlation times of the noise with which it explores [decisions], in equal parts; (0, 4, 16) is about pink noise
     (Eberhard 2023), which moves where white noise averages out. Empty: white noise."""

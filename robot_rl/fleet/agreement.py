@@ -65,7 +65,7 @@ class Seen(NamedTuple):
             faults.append(f"the cameras or their encoder: {_images(seen)}, the fleet has {_images(mine)}")
         if mine.state_size != seen.state_size:
             faults.append(f"the size of the state: {seen.state_size}, the fleet has {mine.state_size}")
-        elif (mine.unscaled, mine.pose, mine.proposal) != (seen.unscaled, seen.pose, seen.proposal):
+        elif (mine.unscaled, mine.tools, mine.proposal) != (seen.unscaled, seen.tools, seen.proposal):
             faults.append("the order of the state")
         if mine.potential != seen.potential:
             faults.append(f"the largest potential: {seen.potential:g}, the fleet has {mine.potential:g}")

@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from robot_rl.config.components import EncoderConfig, TrainConfig
 from robot_rl.data.augment import draw_shifts, pad_edges, shifted
 from robot_rl.data.replay.observation_scaling import ObservationPacker
-from robot_rl.data.replay.percept import ImageSpec, Percept, PerceptSpec
+from robot_rl.data.replay.percept import NO_TOOLS, ImageSpec, Percept, PerceptSpec, ToolElements
 from robot_rl.data.schema import BASE_ACTION, IMAGE_PREFIX, STAGE_PREFIX, Observation
 from robot_rl.errors import ConfigError, SpecError, StepOrderError, UnknownNameError
 from robot_rl.learn.engine.cuda_graph import CapturedForward
@@ -25,7 +25,7 @@ from robot_rl.learn.engine.hardware import computed_in, device_here
 from robot_rl.learn.networks.encoders import TRAINED, make_encoder
 from robot_rl.spec import ArraySpec, DictSpec
 
-POSE = "state/tcp_pose"
+POSE, WIDTH = "tcp_pose", "gripper_width"
 
 
 class FrameEncoder(Protocol):
@@ -104,11 +104,11 @@ class Perception:
     ) -> None:
         self._packer, self._encoder = ObservationPacker(specs), encoder
         self._keys = tuple(f"{IMAGE_PREFIX}{camera}" for camera in cameras)
-        pose, proposal = self._packer.slice_of(POSE), self._packer.slice_of(BASE_ACTION)
+        proposal = self._packer.slice_of(BASE_ACTION)
         self.spec = PerceptSpec(
             self._packer.size,
             encoder.spec if encoder else None,
-            (pose.start, pose.stop) if goal and pose.stop > pose.start else None,
+            ToolElements(*map(self._packer.elements_of, (POSE, WIDTH))) if goal else NO_TOOLS,
             (potential.limit if potential is not None else 0.0) + stages,
             self._packer.unscaled,
             (proposal.start, proposal.stop) if proposal.stop > proposal.start else None,

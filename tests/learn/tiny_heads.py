@@ -3,7 +3,7 @@
 import torch
 
 from robot_rl.config.components import EncoderConfig, SACConfig
-from robot_rl.data.replay.percept import ImageSpec, PerceptSpec
+from robot_rl.data.replay.percept import ImageSpec, PerceptSpec, ToolElements
 from robot_rl.learn.algorithms.batch import Batch
 from robot_rl.learn.algorithms.sac import SAC
 from robot_rl.learn.networks.heads import ImageHead, StateHead
@@ -18,9 +18,9 @@ def generator(seed=0):
     return torch.Generator().manual_seed(seed)
 
 
-def head(spec=FEATURES, seed=0, pose=None, **settings):
+def head(spec=FEATURES, seed=0, pose=(), **settings):
     config = EncoderConfig(**{"bottleneck": 8, "spatial_features": 2, "image_size": 32, "name": "conv", **settings})
-    return ImageHead(STATE, PerceptSpec(STATE, spec, pose), config, generator(seed))
+    return ImageHead(STATE, PerceptSpec(STATE, spec, ToolElements(pose)), config, generator(seed))
 
 
 def images(count, spec=FEATURES, seed=0):
@@ -29,7 +29,7 @@ def images(count, spec=FEATURES, seed=0):
     return torch.randn(count, *spec.view_shape, generator=generator(seed)).half()
 
 
-def sac(spec=FEATURES, gripper=False, pose=None):
+def sac(spec=FEATURES, gripper=False, pose=()):
     settings = SACConfig(hidden_sizes=(16,), learning_rate=1e-2)
     eyes = head(spec, pose=pose) if spec else StateHead(STATE)
     policy = Policy(head=eyes, action_size=3, choices=3 if gripper else 0, hidden_sizes=(16,), generator=generator())

@@ -14,11 +14,19 @@ import numpy as np
 
 from robot_rl.data.chunk_layout import ChunkLayout
 from robot_rl.data.replay.image_memory import enlarged, image_memory
-from robot_rl.data.replay.percept import ImageSpec, Percept, check_maker, check_reward, checked_percept, checked_row
+from robot_rl.data.replay.percept import (
+    ImageSpec,
+    Percept,
+    ToolElements,
+    check_maker,
+    check_reward,
+    checked_percept,
+    checked_row,
+)
 from robot_rl.data.replay.relabel import write_rewards, write_verdict
-from robot_rl.data.replay.ring_index import EpisodeList, WindowStarts, longer, ring_columns
+from robot_rl.data.replay.ring_index import EpisodeList, WindowStarts, complete_state, longer, ring_columns
 from robot_rl.data.replay.row_moments import RowMoments
-from robot_rl.data.replay.sample import Sample, way_to_success
+from robot_rl.data.replay.sample import Sample, mark_goals, way_to_goal
 from robot_rl.data.replay.sampled_memory import SampledMemory
 from robot_rl.data.replay.transition import Transition
 from robot_rl.data.schema import OPERATOR_SOURCES, Episode, Source
@@ -45,7 +53,7 @@ class ReplayBuffer(SampledMemory):
         state_size: Elements of a packed observation.
         action_size: Elements of an action.
         images: What is kept of the frames of an observation; None keeps nothing.
-        pose: Which elements of the state are a pose that measures the way to the end of an episode.
+        tools: Where the tools are in the state, by which the way to a goal is measured; see `mark_goals`.
         device: Where images are kept and looked at; everything else is small and stays with the CPU.
         shaped: Whether observations have a potential Phi; what is sampled is R + gamma^m Phi(s') - Phi(s) (Ng 1999).
         rewards: Smallest and largest possible reward of a step; others are refused. None takes any.
@@ -61,7 +69,7 @@ class ReplayBuffer(SampledMemory):
         state_size: int,
         action_size: int,
         images: ImageSpec | None = None,
-        pose: tuple[int, int] | None = None,
+        tools: ToolElements | None = None,
         device: str = "cpu",
         *,
         shaped: bool = False,
@@ -74,7 +82,7 @@ class ReplayBuffer(SampledMemory):
         if capacity < 2:
             raise DataError(f"replay capacity is {capacity} rows; the shortest episode takes 2")
         self.capacity, self.state_size, self.action_size = capacity, state_size, action_size
-        self.image_spec, self.pose, self.device, self.shaped = images, pose, device, shaped
+        self.image_spec, self.tools, self.device, self.shaped = images, tools or ToolElements(), device, shaped
         self._rewards, self._moments, self._forgets, self.origins = rewards, moments, forgets, origins
         self.chunk = chunk or ChunkLayout(1, action_size)
         self._across = self.chunk.length > 1  # windows go on where control changes hands
@@ -176,6 +184,7 @@ class ReplayBuffer(SampledMemory):
                 self._starts.push((slot - ago) % self.capacity)
         if terminated and reward > 0:
             columns["success_at"][(slot - rows + 1) % self.capacity] = rows
+            mark_goals(columns, slot - rows + 1, rows, rows, self.tools.width)
         self._open = not (terminated or truncated)
 
     def decide(self, name: str, reward: float, terminated: bool, since: int = 0) -> bool:
@@ -194,6 +203,7 @@ class ReplayBuffer(SampledMemory):
         if slots is None:
             return False
         write_verdict(self._columns, slots, reward, terminated, min(since or len(slots), len(slots)), self._across)
+        mark_goals(self._columns, int(slots[0]), len(slots), since or len(slots), self.tools.width)
         self._release(name, int(slots[-1]))
         return True
 
@@ -286,9 +296,8 @@ class ReplayBuffer(SampledMemory):
         rows = np.empty((2 + self.origins, len(slots), len(ages)), np.int64)
         for place, after in zip(rows, (0, steps, 1), strict=False):
             place[:] = (slots + after)[:, None] - np.minimum(ages, (index + after)[:, None])
-        states = (
-            columns["state"].take(rows % capacity, axis=0).reshape(len(rows), len(slots), len(ages) * self.state_size)
-        )
+        width = len(ages) * self.state_size
+        states = columns["state"].take(rows % capacity, axis=0).reshape(len(rows), len(slots), width)
         return Sample(
             observation=states[0],
             action=self.chunk.executed(self._ahead("action", slots), steps, rng)
@@ -299,7 +308,7 @@ class ReplayBuffer(SampledMemory):
             next_observation=states[1],
             images=self._images.sample(slots, rng) if self._images else None,
             next_images=self._images.sample((slots + steps) % capacity, rng) if self._images else None,
-            to_goal=way_to_success(columns, slots, self.pose) if self.pose else None,
+            to_goal=way_to_goal(columns, slots, self.tools.pose) if self.tools.pose else None,
             simulated=None if simulated is None else simulated.astype(np.float32),
             following=None if simulated is None else states[2],
             demonstrated=self.chunk.alike(self._ahead("source", slots), left) if self._across else None,
@@ -363,18 +372,11 @@ class ReplayBuffer(SampledMemory):
         Raises:
             DataError: if it was saved by a buffer of other sizes, or does not fit this ring.
         """
-        if self.origins:
-            state = {"simulated": np.zeros(len(state["reward"]), bool), **state}
-        if missing := {*self._columns, "episode_rows", "open"} - state.keys():
-            raise DataError(f"replay state lacks {sorted(missing)}")
+        state = complete_state(state, self._columns)
         rows = int(sum(state["episode_rows"]))
         self._make_room(rows)
         if rows > self.capacity:
             raise DataError(f"replay state has {rows} rows, this ring {self.capacity}; raise the capacity")
-        for name, column in self._columns.items():
-            if np.shape(state[name]) != (rows, *column.shape[1:]):
-                expected = (rows, *column.shape[1:])
-                raise DataError(f"replay state {name}: shape {np.shape(state[name])}, expected {expected}")
         self._load_images(state, rows)
         for name, column in self._columns.items():
             column[:rows] = state[name]

@@ -51,8 +51,8 @@ class DemoMixer:
             raise DataError(f"demonstrations have images {demos.image_spec}, online experience {online.image_spec}")
         if demos.chunk != online.chunk:
             raise DataError(f"demonstrations have chunks {demos.chunk}, online experience {online.chunk}")
-        if demos.pose != online.pose:
-            raise DataError(f"demonstrations have their pose at {demos.pose}, online experience at {online.pose}")
+        if demos.tools != online.tools:
+            raise DataError(f"demonstrations have {demos.tools}, online experience {online.tools}")
         self.demos, self.online, self.hindsight = demos, online, hindsight
         self._config, self._n_step, self._discount, self._marked = config, n_step, discount, marked
 
@@ -154,8 +154,8 @@ class DemoMixer:
         if (spec := self.online.image_spec) is not None:
             now, later = (self._empty_images(count, spec) for _ in range(2))
             sample = sample._replace(images=now, next_images=later)
-        if (pose := self.online.pose) is not None:
-            sample = sample._replace(to_goal=np.empty((count, pose[1] - pose[0]), np.float32))
+        if pose := self.online.tools.pose:
+            sample = sample._replace(to_goal=np.empty((count, len(pose)), np.float32))
         if self._marked and self.online.chunk.length > 1:
             sample = sample._replace(demonstrated=np.empty(count, np.float32))
         if self.online.origins:

@@ -52,7 +52,7 @@ class Memories:
         rank, size = part
         self._imitated = config.sac.imitation != 0.0
         self._sampling = replace(config.replay, batch_size=config.replay.batch_size // size)
-        sizes = percepts.state_size, action_size, percepts.images, percepts.pose, config.device
+        sizes = percepts.state_size, action_size, percepts.images, percepts.tools, config.device
         rows = max(2, config.demonstrations * (max_steps + 1))
         self.moments = RowMoments(percepts.state_size) if percepts.unscaled else None
         ring = ReplayBuffer if size == 1 else partial(DealtRing, rank=rank, size=size)

@@ -38,6 +38,11 @@ class ObservationPacker:
         start = sum(math.prod(self._shapes[other]) for other in self.keys if other < key)
         return slice(start, start + math.prod(self._shapes.get(key, (0,))))
 
+    def elements_of(self, name: str) -> tuple[int, ...]:
+        """Which elements of a packed row have this name, e.g. `tcp_pose`, of the one arm or of all arms in turn."""
+        keys = [key for key in self.keys if key.startswith("state/") and key.rpartition("/")[2] == name]
+        return tuple(element for key in keys for element in range(*self.slice_of(key).indices(self.size)))
+
     def pack(self, observation: Mapping[str, np.ndarray]) -> np.ndarray:
         """One observation as a row, shape (size,), float32.
 

@@ -72,6 +72,21 @@ class Percept(NamedTuple):
     potential: float = 0.0
 
 
+class ToolElements(NamedTuple):
+    """Which elements of a state tell where the tools are, of all arms in turn.
+
+    Attributes:
+        pose: Their poses.
+        width: The widths of their grippers.
+    """
+
+    pose: tuple[int, ...] = ()
+    width: tuple[int, ...] = ()
+
+
+NO_TOOLS = ToolElements()
+
+
 @dataclass(frozen=True)
 class PerceptSpec:
     """Format of percepts.
@@ -79,7 +94,7 @@ class PerceptSpec:
     Attributes:
         state_size: Elements of the state.
         images: What is kept of the frames; None where the policy does not see.
-        pose: First element of the tcp's pose in the state, and the one behind its last; None where it is not used.
+        tools: Where the tools are, by which the way to a goal is measured; no elements where it is not used.
         potential: Largest potential; the least is 0. 0 where rewards are not shaped.
         unscaled: Elements of the state that networks standardise, as pairs of the first and the one behind the last.
         proposal: First element of the base's proposal in the state, and the one behind its last; None without a base.
@@ -87,7 +102,7 @@ class PerceptSpec:
 
     state_size: int
     images: ImageSpec | None = None
-    pose: tuple[int, int] | None = None
+    tools: ToolElements = NO_TOOLS
     potential: float = 0.0
     unscaled: tuple[tuple[int, int], ...] = ()
     proposal: tuple[int, int] | None = None

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from robot_rl.data.schema import OPERATOR_SOURCES
+from robot_rl.errors import DataError
 
 
 class SlotQueue:
@@ -190,12 +191,35 @@ def ring_columns(rows: int, state_size: int, action_size: int, *, shaped: bool, 
         "run_offset": np.zeros(rows, np.int64),  # steps since control last changed hands
         "run_length": np.zeros(rows, np.int64),  # at the first row of a run: its steps so far
         "success_at": np.zeros(rows, np.int64),  # at the first row of an episode that succeeded: its steps
+        "goal_at": np.zeros(rows, np.int64),  # in such an episode: position of the row of the step's goal
     }
     if shaped:
         columns["potential"] = np.zeros(rows, np.float32)
     if origins:
         columns["simulated"] = np.zeros(rows, bool)
     return columns
+
+
+def complete_state(state: Mapping[str, Any], columns: Mapping[str, np.ndarray]) -> dict[str, Any]:
+    """Return the saved state of a ring, with what earlier versions did not save.
+
+    Args:
+        state: As it was saved; then nothing was simulated, and goals were where episodes succeeded.
+        columns: Of the ring that it is for.
+
+    Raises:
+        DataError: if it lacks a column, or one has rows of another shape than here, or another number of them.
+    """
+    if {"reward", "success_at", "episode_rows"} <= state.keys():
+        rows = np.asarray(state["episode_rows"], np.int64)
+        success_at = np.asarray(state["success_at"], np.int64)[np.cumsum(rows) - rows]
+        state = {"simulated": np.zeros(rows.sum(), bool), "goal_at": np.repeat(success_at, rows), **state}
+    if missing := {*columns, "episode_rows", "open"} - state.keys():
+        raise DataError(f"replay state lacks {sorted(missing)}")
+    for name, column in columns.items():
+        if np.shape(state[name]) != (expected := (int(sum(state["episode_rows"])), *column.shape[1:])):
+            raise DataError(f"replay state {name}: shape {np.shape(state[name])}, expected {expected}")
+    return dict(state)
 
 
 def longer(column: np.ndarray, rows: int) -> np.ndarray:

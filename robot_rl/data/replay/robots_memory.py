@@ -45,7 +45,7 @@ class RobotsMemory(SampledMemory):
         first = next(iter(self.robots.values()))
         self.state_size, self.action_size, self.device = first.state_size, first.action_size, first.device
         self.image_spec: ImageSpec | None = first.image_spec
-        self.pose, self.shaped, self.origins, self.chunk = first.pose, first.shaped, first.origins, first.chunk
+        self.tools, self.shaped, self.origins, self.chunk = first.tools, first.shaped, first.origins, first.chunk
         self._newest = first
 
     def __len__(self) -> int:

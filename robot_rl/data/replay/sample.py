@@ -9,6 +9,11 @@ import numpy as np
 
 from robot_rl.data.replay.percept import Images
 
+GRIPPER_MOVE = 0.05
+"""Change of a gripper's width, scaled as in the state (unit 4 cm), beyond which it moves."""
+LASTING_STEPS = 5
+"""A move that is taken back within so many steps is none; exploration makes such."""
+
 
 class Sample(NamedTuple):
     """Transitions for learning, float32. A batch dimension (count,) or (minibatches, batch size) comes first.
@@ -22,8 +27,8 @@ class Sample(NamedTuple):
         next_observation: As `observation`, at step t + m.
         images: What networks see at step t, one random crop of each camera, (..., *view_shape); None without images.
         next_images: As `images`, at step t + m.
-        to_goal: How the pose changed from step t to the end of its episode, (..., pose); NaN where the episode did not
-            end in success, or has not ended yet. None of a buffer without a pose.
+        to_goal: How the pose changes from step t to its goal, see `mark_goals`, (..., pose); NaN where the episode did
+            not end in success, or has not ended yet. None of a buffer without a pose.
         simulated: 1 where the step was taken over from another run, else 0, (...). None of a buffer that does not tell.
         following: As `observation`, at step t + 1. None with `simulated`.
         demonstrated: How many of the row's actions, from its first one on, count as demonstrated, also as a correction:
@@ -45,11 +50,40 @@ class Sample(NamedTuple):
     corrected: np.ndarray | None = None
 
 
-def way_to_success(columns: Mapping[str, np.ndarray], slots: np.ndarray, pose: tuple[int, int]) -> np.ndarray:
+def mark_goals(
+    columns: Mapping[str, np.ndarray], first: int, steps: int, success_at: int, width: tuple[int, ...]
+) -> None:
+    """Write the goals of the steps of an episode, for `way_to_goal`.
+
+    The goal of a step is where the tools are when a gripper next begins to move, or else at the success. So tasks of
+    several parts have a goal for each, as where a gripper moves is where something is: a keyframe (James 2022). A move
+    that is soon taken back is none.
+
+    Args:
+        columns: Of a `ReplayBuffer`.
+        first: Slot of the first step, modulo the capacity.
+        steps: Of the episode.
+        success_at: Position of the row that the success led to; steps behind it have it as their goal, too.
+        width: Elements of the state that are the widths of grippers.
+    """
+    success_at = min(success_at, steps)
+    slots = (first + np.arange(success_at + 1)) % len(columns["state"])
+    widths = columns["state"][slots[:, None], np.array(width, int)]
+    change = np.diff(widths, axis=0)
+    begins = np.abs(change) > GRIPPER_MOVE
+    begins[1:] &= ~(begins[:-1] & (change[1:] * change[:-1] > 0))  # nothing begins where the same move goes on
+    later = np.minimum(np.arange(success_at) + LASTING_STEPS, success_at)
+    lasts = np.abs(widths[later] - widths[:-1]) > GRIPPER_MOVE
+    goals = np.append(np.flatnonzero((begins & lasts).any(axis=1)), success_at)
+    next_goal = np.minimum(np.searchsorted(goals, np.arange(steps)), len(goals) - 1)
+    columns["goal_at"][(first + np.arange(steps)) % len(columns["state"])] = goals[next_goal]
+
+
+def way_to_goal(columns: Mapping[str, np.ndarray], slots: np.ndarray, pose: tuple[int, ...]) -> np.ndarray:
     """Return `Sample.to_goal` of the steps in these slots of a ring, whose columns are those of `ReplayBuffer`."""
-    where, capacity = slice(*pose), len(columns["state"])
+    where, capacity = np.array(pose), len(columns["state"])
     first = slots - columns["index"][slots]
-    steps = columns["success_at"][first % capacity]
-    way: np.ndarray = columns["state"][(first + steps) % capacity, where] - columns["state"][slots, where]
-    way[steps == 0] = np.nan
+    goals = (first + columns["goal_at"][slots]) % capacity
+    way: np.ndarray = columns["state"][goals[:, None], where] - columns["state"][slots[:, None], where]
+    way[columns["success_at"][first % capacity] == 0] = np.nan
     return way

@@ -72,7 +72,8 @@ class StateHead(nn.Module):
 class ImageHead(nn.Module):
     """For each camera a feature map, a spatial embedding (SERL, Luo 2024) and a bottleneck; beside them any state.
 
-    If the percepts have a pose, it also learns to estimate the way to the goal, from successful episodes.
+    If the percepts have poses of tools, it also learns to estimate the way to the goal, from successful episodes: to
+    where a gripper is next moved, or else to where the episode succeeded.
 
     Args:
         state_size: Length of the stacked state.
@@ -118,8 +119,8 @@ class ImageHead(nn.Module):
             self.state_norm = nn.LayerNorm(STATE_WIDTH, device=device)
             parts += [STATE_WIDTH, state_size]
         self.goal: nn.Parameter | None = None
-        if percepts.pose is not None:
-            self.goal = _uniform((sum(parts), percepts.pose[1] - percepts.pose[0]), sum(parts), generator)
+        if percepts.tools.pose:
+            self.goal = _uniform((sum(parts), len(percepts.tools.pose)), sum(parts), generator)
             parts.append(self.goal.shape[1])
         self.size, self._parts = sum(parts), len(parts)
         gains = [torch.full((width,), self._gain(width), device=device) for width in parts]

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from tagged import ACTION_SIZE, PACKER, action, episode, percept, percepts, tag
 
 from robot_rl.data.replay.buffer import ReplayBuffer
-from robot_rl.data.replay.percept import Percept
+from robot_rl.data.replay.percept import Percept, ToolElements
 from robot_rl.data.replay.transition import Transition
 from robot_rl.data.schema import Source
 from robot_rl.errors import DataError
@@ -360,10 +360,10 @@ def test_sampling_is_fast():
     st.lists(st.tuples(st.integers(1, 9), st.sampled_from(["terminated", "truncated", None])), min_size=1, max_size=12)
 )
 def test_the_way_to_the_goal_is_known_of_episodes_that_succeeded_and_of_no_others(ends):
-    buffer = ReplayBuffer(25, PACKER.size, ACTION_SIZE, pose=(1, 3))
+    buffer = ReplayBuffer(25, PACKER.size, ACTION_SIZE, tools=ToolElements((1, 2)))
     for number, (length, end) in enumerate(ends):
         stream(buffer, number, [P] * length, end)
-    restored = ReplayBuffer(31, PACKER.size, ACTION_SIZE, pose=(1, 3))
+    restored = ReplayBuffer(31, PACKER.size, ACTION_SIZE, tools=ToolElements((1, 2)))
     restored.load_state_dict(buffer.state_dict())
     expected = {}
     for number, (length, end) in enumerate(ends):
@@ -377,7 +377,7 @@ def test_the_way_to_the_goal_is_known_of_episodes_that_succeeded_and_of_no_other
 
 
 def test_a_failure_is_no_goal():
-    buffer = ReplayBuffer(10, PACKER.size, ACTION_SIZE, pose=(1, 3))
+    buffer = ReplayBuffer(10, PACKER.size, ACTION_SIZE, tools=ToolElements((1, 2)))
     buffer.begin(percept(0, 0))
     buffer.append(Transition(action(0, 0), 0.0, True, False, P), percept(0, 1))
     assert np.isnan(everything(buffer, 1, 0.9).to_goal).all()

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from tagged import ACTION_SIZE, PACKER, action, percept, tag
 
 from robot_rl.data.replay.buffer import ReplayBuffer
+from robot_rl.data.replay.percept import ToolElements
 from robot_rl.data.replay.transition import Transition
 from robot_rl.data.schema import Source
 from robot_rl.errors import DataError
@@ -15,7 +16,7 @@ P, H = Source.POLICY, Source.HUMAN
 
 
 def ring(capacity=100):
-    return ReplayBuffer(capacity, PACKER.size, ACTION_SIZE, pose=(0, 1))
+    return ReplayBuffer(capacity, PACKER.size, ACTION_SIZE, tools=ToolElements((0,)))
 
 
 def play(buffer, number, sources, *, undecided=True, reward=0.0, terminated=False):

@@ -76,7 +76,7 @@ def test_what_does_not_fit_is_refused():
 
 
 def test_a_head_learns_to_see_the_way_to_the_goal_where_it_is_known():
-    algorithm = sac(pose=(1, 3))
+    algorithm = sac(pose=(1, 2))
     algorithm.policy.head.standardise(images(64))
     examples = batch(FEATURES, n=2, b=16)
     way = examples.observation[..., 1:3] * 0.5 + examples.images.float().mean((2, 3, 4, 5))[..., None]
@@ -88,7 +88,7 @@ def test_a_head_learns_to_see_the_way_to_the_goal_where_it_is_known():
 
 def test_an_unknown_way_to_the_goal_teaches_nothing():
     way = torch.full((2, 8, 2), float("nan"))
-    with_it, without = sac(pose=(1, 3)), sac(pose=(1, 3))
+    with_it, without = sac(pose=(1, 2)), sac(pose=(1, 2))
     with_it.update(batch(FEATURES)._replace(to_goal=way))
     without.update(batch(FEATURES))
     for name, value in without.policy.state_dict().items():
@@ -96,7 +96,7 @@ def test_an_unknown_way_to_the_goal_teaches_nothing():
 
 
 def test_the_networks_are_shown_the_way_in_finer_units():
-    net, state, seen = head(pose=(1, 3)), torch.randn(7, STATE, generator=generator(3)), images(7)
+    net, state, seen = head(pose=(1, 2)), torch.randn(7, STATE, generator=generator(3)), images(7)
     latent, bare = net(state, seen), head()
     plain = bare(state, seen) / bare.gains
     torch.testing.assert_close(latent[:, :-2] / net.gains[:-2], plain)
@@ -105,7 +105,7 @@ def test_the_networks_are_shown_the_way_in_finer_units():
 
 def test_every_part_of_the_input_has_the_same_say():
     """The variance of what a fresh layer makes of parts whose elements are of order one."""
-    net, size, width = head(pose=(1, 3), bottleneck=32), 3, 4000
+    net, size, width = head(pose=(1, 2), bottleneck=32), 3, 4000
     ones = net.with_action(net.gains[None], torch.ones(1, size))
     weight = torch.randn(net.size + size, width, generator=generator()) / (net.size + size) ** 0.5
     parts = (ones[0, :, None] * weight).split([32, 32, STATE_WIDTH, STATE, 2, size])

@@ -52,7 +52,7 @@ def algorithms(ranks):
     """Each of ours, with what its batches have."""
 
     def policy(choices=0, size=3, images_too=False):
-        eyes = head(name="bundled", pose=(0, 3)) if images_too else StateHead(STATE)
+        eyes = head(name="bundled", pose=(0, 1, 2)) if images_too else StateHead(STATE)
         g = torch.Generator().manual_seed(1)
         return Policy(head=eyes, action_size=size, choices=choices, hidden_sizes=(8,), generator=g, ranks=ranks)
 
