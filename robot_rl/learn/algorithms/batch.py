@@ -21,8 +21,8 @@ class Batch(NamedTuple):
         next_observation: What the window's last step led to, shape (N, B, state).
         images: Images of step t as the networks take them, shape (N, B, *view_shape); None for a policy without images.
         next_images: Those after the window's last step.
-        to_goal: How far the tcp's pose is from where the episode succeeded, scaled as in the state, shape (N, B, pose);
-            NaN where it did not. None where it is not used.
+        to_goal: How far the tools' poses are from those at the step's goal, scaled as in the state, shape (N, B, pose);
+            NaN where the episode did not succeed. None where it is not used.
         simulated: 1 where step t is of another run, usually in simulation, else 0, shape (N, B); None where that is not
             known. Windows of such steps have one step.
         following: State after step t, shape (N, B, state); None with `simulated`.
