@@ -17,9 +17,9 @@ from contextlib import closing
 import numpy as np
 import torch
 
-from robot_rl.bench.workload import ENCODER, POSE, cached_features
+from robot_rl.bench.workload import ENCODER, TOOLS, cached_features
 from robot_rl.config.components import EngineConfig, ReplayConfig, TrainConfig
-from robot_rl.data.replay.percept import Percept, PerceptSpec
+from robot_rl.data.replay.percept import NO_TOOLS, Percept, PerceptSpec
 from robot_rl.data.replay.transition import Transition
 from robot_rl.env.environment import EnvironmentSpec
 from robot_rl.link.handshake import Agreement
@@ -60,7 +60,7 @@ def _rate(arguments: argparse.Namespace, learners: int, batch: int) -> float:
         engine=EngineConfig(precision="float32"),
     )
     images = cached_features(ENCODER) if arguments.observations == "pixels" else None
-    percepts = PerceptSpec(STATE, images, POSE if images is not None else None)
+    percepts = PerceptSpec(STATE, images, TOOLS if images is not None else NO_TOOLS)
     rng = np.random.default_rng(0)
 
     def percept() -> Percept:

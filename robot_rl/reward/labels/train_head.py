@@ -12,8 +12,8 @@ from torch import Tensor
 from robot_rl.config.labelling import FramesConfig
 from robot_rl.data.schema import IMAGE_PREFIX, Episode
 from robot_rl.data.store.store import EpisodeStore
+from robot_rl.env.task_arms import POSE
 from robot_rl.errors import DataError
-from robot_rl.learn.perception import POSE
 from robot_rl.reward.heads.frame_features import FrameFeatures
 from robot_rl.reward.heads.progress_head import ProgressHead, principal_components, train_progress_net
 from robot_rl.reward.heads.success_head import FEWEST, SuccessHead, train_head
