@@ -13,7 +13,7 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from robot_rl.config.components import AlgorithmConfig, EncoderConfig, IQLConfig, ReplayConfig, SACConfig, TrainConfig
-from robot_rl.data.replay.percept import ImageSpec, PerceptSpec
+from robot_rl.data.replay.percept import ImageSpec, PerceptSpec, ToolElements
 from robot_rl.errors import CheckpointError, ConfigError, SpecError
 from robot_rl.learn.algorithms.base import Algorithm, AlgorithmSetup
 from robot_rl.learn.algorithms.batch import Batch
@@ -34,7 +34,7 @@ def setup(seed=0, *, gripper=False, choices=False, images=False, config=CONFIG):
     generator = torch.Generator().manual_seed(seed)
     head = StateHead(STATE)
     if images:
-        percepts = PerceptSpec(STATE, FEATURES, (0, 2))
+        percepts = PerceptSpec(STATE, FEATURES, ToolElements((0, 1)))
         head = ImageHead(STATE, percepts, EncoderConfig(bottleneck=8, spatial_features=2), generator)
     size = 1 if choices else ACTION
     policy = Policy(

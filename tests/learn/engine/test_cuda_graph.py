@@ -4,7 +4,7 @@ import torch
 from tiny_heads import FEATURES, STATE, generator, images
 
 from robot_rl.config.components import EncoderConfig, EngineConfig, SACConfig
-from robot_rl.data.replay.percept import PerceptSpec
+from robot_rl.data.replay.percept import PerceptSpec, ToolElements
 from robot_rl.learn.algorithms.batch import Batch
 from robot_rl.learn.algorithms.sac import SAC
 from robot_rl.learn.engine.cuda_graph import CapturedForward
@@ -22,7 +22,9 @@ DEVICES = ["cpu", pytest.param("cuda", marks=needs_gpu)]
 def learner(device):
     g = torch.Generator(device).manual_seed(0)
     settings = SACConfig(hidden_sizes=(16,), ensemble_size=4, target_subset=2)
-    head = ImageHead(STATE, PerceptSpec(STATE, FEATURES, (0, 2)), EncoderConfig(bottleneck=8, spatial_features=2), g)
+    head = ImageHead(
+        STATE, PerceptSpec(STATE, FEATURES, ToolElements((0, 1))), EncoderConfig(bottleneck=8, spatial_features=2), g
+    )
     policy = Policy(head=head, action_size=3, choices=3, hidden_sizes=(16,), generator=g)
     return SAC(policy, return_range=(0.0, 1.0), config=settings)
 
