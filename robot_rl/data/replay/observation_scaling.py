@@ -40,7 +40,7 @@ class ObservationPacker:
 
     def elements_of(self, name: str) -> tuple[int, ...]:
         """Which elements of a packed row have this name, e.g. `tcp_pose`, of the one arm or of all arms in turn."""
-        keys = [key for key in self.keys if key.startswith("state/") and key.rpartition("/")[2] == name]
+        keys = [key for key in self.keys if key.rpartition("/")[2] == name]
         return tuple(element for key in keys for element in range(*self.slice_of(key).indices(self.size)))
 
     def pack(self, observation: Mapping[str, np.ndarray]) -> np.ndarray:

@@ -210,16 +210,15 @@ def complete_state(state: Mapping[str, Any], columns: Mapping[str, np.ndarray]) 
     Raises:
         DataError: if it lacks a column, or one has rows of another shape than here, or another number of them.
     """
-    if {"reward", "success_at", "episode_rows"} <= state.keys():
-        rows = np.asarray(state["episode_rows"], np.int64)
-        success_at = np.asarray(state["success_at"], np.int64)[np.cumsum(rows) - rows]
-        state = {"simulated": np.zeros(rows.sum(), bool), "goal_at": np.repeat(success_at, rows), **state}
-    if missing := {*columns, "episode_rows", "open"} - state.keys():
+    if missing := {*columns, "episode_rows", "open"} - {*state, "simulated", "goal_at"}:
         raise DataError(f"replay state lacks {sorted(missing)}")
+    rows = np.asarray(state["episode_rows"], np.int64)
     for name, column in columns.items():
-        if np.shape(state[name]) != (expected := (int(sum(state["episode_rows"])), *column.shape[1:])):
+        expected = (int(rows.sum()), *column.shape[1:])
+        if name in state and np.shape(state[name]) != expected:
             raise DataError(f"replay state {name}: shape {np.shape(state[name])}, expected {expected}")
-    return dict(state)
+    success_at = np.asarray(state["success_at"])[np.cumsum(rows) - rows]
+    return {"simulated": np.zeros(rows.sum(), bool), "goal_at": np.repeat(success_at, rows), **state}
 
 
 def longer(column: np.ndarray, rows: int) -> np.ndarray:
