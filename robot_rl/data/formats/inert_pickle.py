@@ -20,6 +20,7 @@ from typing import IO, Any, BinaryIO, cast
 import numpy as np
 
 from robot_rl.errors import DataError
+from robot_rl.system.printable import one_line
 from robot_rl.system.regular_file import open_regular
 
 _PLAIN = re.compile(r"[|<>=]?(b1|[iu][1248]|f[248]|S\d{1,4}|U\d{1,4})")
@@ -116,7 +117,9 @@ def load_inert(path: Path) -> Any:
             _check_memo(file)
             return _plain(_InertUnpickler(file).load())
     except _DAMAGED as error:
-        raise DataError(f"{path}: cannot be read as a pickle: {type(error).__name__}: {error}") from error
+        raise DataError(
+            f"{path}: cannot be read as a pickle: {type(error).__name__}: {one_line(str(error))}"
+        ) from error
 
 
 def _check_memo(file: BinaryIO) -> None:

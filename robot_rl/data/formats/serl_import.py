@@ -19,6 +19,7 @@ import numpy as np
 from robot_rl.data.formats.inert_pickle import OpaqueObject, load_inert
 from robot_rl.data.schema import Episode, Source
 from robot_rl.errors import DataError
+from robot_rl.system.printable import one_line
 
 RATE = 10.0
 """SERL's rate of control [Hz]."""
@@ -134,7 +135,7 @@ def _observation(value: Any, where: str) -> dict[str, np.ndarray]:
         if isinstance(entry, dict):  # not flattened yet: `state` of several vectors, `images` of cameras
             rows.update(_observation({f"{key}.{name}": part for name, part in entry.items()}, where))
             continue
-        array = _numbers(entry, f"{where}, {key}")
+        array = _numbers(entry, f"{where}, {one_line(str(key))}")
         name = str(key).removeprefix("images.").removeprefix("state.")
         if array.dtype == np.uint8 and array.ndim in (3, 4):
             rows[f"images/{name}"] = array[-1] if array.ndim == 4 else array
@@ -165,7 +166,7 @@ def _flag(transition: Transition, key: str, where: str) -> bool:
 
 
 def _kind(value: Any) -> str:
-    return f"an object of {value.name}" if isinstance(value, OpaqueObject) else f"a {type(value).__name__}"
+    return f"an object of {one_line(value.name)}" if isinstance(value, OpaqueObject) else f"a {type(value).__name__}"
 
 
 def _shapes(row: Mapping[str, np.ndarray]) -> dict[str, tuple[int, ...]]:

@@ -8,7 +8,7 @@ import time
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from robot_rl.data.formats.inert_pickle import OpaqueObject, load_inert
@@ -136,6 +136,7 @@ def test_a_needed_value_of_another_package_is_named(tmp_path):
         ([{"observations": {}}], "must have observations, actions, next_observations, rewards, dones"),
         ([{**transitions(1)[0], "observations": {}}], "observations: a dict, must be a dictionary of"),
         ([{**transitions(1)[0], "actions": "left"}], "actions: a str, must be an array of numbers"),
+        ([{**transitions(1)[0], "observations": {"a\nb": "left"}}], "observations, a b: a str, must be an array"),
         ([{**transitions(1)[0], "actions": np.full(4, 3.0)}], r"actions up to 3, must lie in \[-1, 1\]"),
         ([{**transitions(1)[0], "actions": np.array([None])}], "type 'O8'; numbers, booleans and short texts are read"),
     ],
@@ -157,6 +158,7 @@ def test_actions_and_observations_that_change_their_size_are_refused(tmp_path):
 
 
 @given(place=st.integers(0, 10_000), value=st.integers(0, 255), kept=st.integers(0, 10_000))
+@example(place=45, value=10, kept=0)  # a line break in the name of a function
 def test_a_damaged_pickle_is_read_or_refused_in_one_line(tmp_path_factory, place, value, kept):
     content = bytearray(pickle.dumps(transitions(2)))
     content[place % len(content)] = value
