@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -22,9 +22,12 @@ from robot_rl.base_policy.contract import (
     check_arms,
 )
 from robot_rl.base_policy.fingerprint import fingerprint
+from robot_rl.data.replay.image_memory import ImageMemory, image_memory
+from robot_rl.data.replay.sample import goals_of_steps
 from robot_rl.data.schema import IMAGE_PREFIX, OPERATOR_SOURCES, STATE_PREFIX, Episode
 from robot_rl.env.choice import join_grippers, split_grippers
 from robot_rl.errors import BasePolicyError, CheckpointError, DataError
+from robot_rl.learn.algorithms.losses import goal_loss
 from robot_rl.learn.networks.chunk_network import ChunkNetwork, make_chunk_network
 from robot_rl.learn.perception import make_perception
 
@@ -35,6 +38,24 @@ AVERAGE_RATE = 0.005
 REPORT_INTERVAL = 100
 
 
+class _Examples(NamedTuple):
+    """What is cloned, one row for each commanded step.
+
+    Attributes:
+        state: Stacked and scaled, newest first, (M, history * state_size).
+        images: Of M slots, cropped at random when they are sampled; None where the base does not see.
+        chunk: The actions from that step on, (M, H, n).
+        to_goal: As `Sample.to_goal`, (M, pose); without columns where the way is not learned.
+        episodes: How many they are of.
+    """
+
+    state: Tensor
+    images: ImageMemory | None
+    chunk: Tensor
+    to_goal: Tensor
+    episodes: int
+
+
 class ClonedPolicy(BasePolicy):
     """A base that imitates demonstrations.
 
@@ -42,6 +63,8 @@ class ClonedPolicy(BasePolicy):
     end of its episode repeats the last action. What several grippers do together has no order, so that a number
     between two such choices means nothing: each gripper has a column of its own here, and what they do is the nearest
     of what was demonstrated.
+
+    From pixels what sees also learns the way to the goal of each step, as that of a learner does; see `goals_of_steps`.
 
     Args:
         setup: Where it acts; with a state, it is what that is of.
@@ -65,8 +88,8 @@ class ClonedPolicy(BasePolicy):
         if state is not None:
             horizon, history = int(state["horizon"]), int(state["history"])
             check_arms(self.name, state.get("arms", ()), task)
-        # Without the way to the goal, which is learned by critics, and with one crop for acting.
-        config = replace(setup.config, sac=replace(setup.config.sac, goal_weight=0.0))
+        self._goal_weight = setup.config.sac.goal_weight if state is None else float(state.get("sees_goal", False))
+        config = replace(setup.config, sac=replace(setup.config.sac, goal_weight=self._goal_weight))
         self._perception = make_perception(dict(setup.observations), config)
         percepts = self._perception.spec
         wanted = (STATE_PREFIX, *(f"{IMAGE_PREFIX}{camera}" for camera in self._cameras(setup)))
@@ -141,23 +164,27 @@ class ClonedPolicy(BasePolicy):
         Returns:
             `loss`, the mean over the last tenth; `episodes` and `steps` that it learned from.
         """
-        state, images, chunks, count = self._examples(episodes)
+        state, images, chunks, to_goal, count = self._examples(episodes)
         if self._more:
             self._grips = np.unique(chunks.numpy()[..., -self.spec.grippers :].reshape(-1, self.spec.grippers), axis=0)
         network, generator, updates = self._network.requires_grad_(True), self._generator, self._updates
+        crops = np.random.default_rng(self._config.seed)
         network.standardise(state)
         if images is not None:
-            network.head.standardise(images[:, 0])
+            network.head.standardise(torch.from_numpy(images.sample(np.arange(len(state)), crops)))
         average = copy.deepcopy(network)
         optimizer = torch.optim.AdamW(network.parameters(), LEARNING_RATE, weight_decay=1e-4)
         schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, updates)
         size, losses = self._config.replay.batch_size, []
         for done in range(1, updates + 1):
             picked = torch.randint(len(state), (size,), generator=generator)
-            seen = None if images is None else _one_crop(images[picked], generator)
+            seen = None if images is None else torch.from_numpy(images.sample(picked.numpy(), crops))
             noise = torch.randn(size, *chunks.shape[1:], generator=generator)
             time = torch.rand(size, generator=generator)
-            loss = network.loss(network.condition(state[picked], seen), chunks[picked], noise, time)
+            condition = network.condition(state[picked], seen)
+            loss = network.loss(condition, chunks[picked], noise, time)
+            if to_goal.shape[1]:
+                loss = loss + self._goal_weight * goal_loss(network.head.to_goal(condition), to_goal[picked])
             optimizer.zero_grad()
             loss.backward()  # type: ignore[no-untyped-call]
             optimizer.step()
@@ -174,10 +201,10 @@ class ClonedPolicy(BasePolicy):
         late = losses[-max(1, updates // 10) :]
         return {"loss": float(np.mean(late)), "episodes": float(count), "steps": float(len(state))}
 
-    def _examples(self, episodes: Iterable[Episode]) -> tuple[Tensor, Tensor | None, Tensor, int]:
-        """Return stacked states, crops of images or None, and chunks, one row for each commanded step; and episodes."""
+    def _examples(self, episodes: Iterable[Episode]) -> _Examples:
+        """Return what is learned of these episodes."""
         ages, ahead = np.arange(self.spec.history), np.arange(self.spec.horizon)
-        states, images, chunks, count = [], [], [], 0
+        states, images, chunks, ways, count = [], [], [], [], 0
         for episode in episodes:
             if episode.facts.success is False:
                 continue
@@ -196,16 +223,29 @@ class ClonedPolicy(BasePolicy):
                 continue
             count += 1
             percepts = list(self._perception.of_rows(episode.observations))
-            state = np.stack([percept.state for percept in percepts])
-            states.append(state[np.maximum(rows[:, None] - ages, 0)].reshape(len(rows), -1))
+            known = np.stack([percept.state for percept in percepts])
+            states.append(known[np.maximum(rows[:, None] - ages, 0)].reshape(len(rows), -1))
             chunks.append(self._split(episode.action)[np.minimum(rows[:, None] + ahead, len(episode) - 1)])
-            seen = [percept.images for percept in percepts if percept.images is not None]
-            if seen:
-                images.append(np.stack([seen[row] for row in rows]))
+            ways.append(self._ways(known, episode)[rows])
+            images += [percepts[row].images for row in rows]
         if not chunks:
             raise DataError(f"base {self.name}: no demonstration with a step of an operator that did not fail")
-        crops = torch.from_numpy(np.concatenate(images)) if images else None
-        return torch.from_numpy(np.concatenate(states)), crops, torch.from_numpy(np.concatenate(chunks)), count
+        spec = self._perception.spec.images
+        memory = image_memory(len(images), spec) if spec is not None else None
+        for slot, image in enumerate(images):
+            if memory is not None and image is not None:
+                memory.write(slot, image)
+        state, chunk, to_goal = (torch.from_numpy(np.concatenate(columns)) for columns in (states, chunks, ways))
+        return _Examples(state, memory, chunk, to_goal, count)
+
+    def _ways(self, state: np.ndarray, episode: Episode) -> np.ndarray:
+        """Return the way of each step to its goal, shape (T, pose), from the states of all rows (T + 1, state)."""
+        steps, tools = len(episode), self._perception.spec.tools
+        pose = state[:, list(tools.pose)]
+        if not episode.facts.success:
+            return np.full_like(pose[:steps], np.nan)
+        way: np.ndarray = pose[goals_of_steps(state[:, list(tools.width)], steps, steps)] - pose[:steps]
+        return way
 
     def _split(self, actions: np.ndarray) -> np.ndarray:
         """Return actions (T, n) with a column for each gripper in place of the one of their joint choice."""
@@ -230,6 +270,7 @@ class ClonedPolicy(BasePolicy):
             **({"grips": self._grips.tolist()} if self._more else {}),
             "observations": {key: list(shape) for key, shape in self.spec.observations.items()},
             "sees": self._sees,
+            "sees_goal": self._network.sees_goal,
             "horizon": self.spec.horizon,
             "history": self.spec.history,
             "parameters": {name: value.clone() for name, value in self._network.state_dict().items()},
@@ -253,12 +294,6 @@ class ClonedPolicy(BasePolicy):
             raise CheckpointError(f"base {self.name} has other sizes: {error}") from error
         self._grips = np.array(state.get("grips", ()), np.float32).reshape(-1, self.spec.grippers or 1)
         self._trained = True
-
-
-def _one_crop(images: Tensor, generator: torch.Generator) -> Tensor:
-    """Draw one crop of each frame: (B, K, cameras, ...) -> (B, cameras, ...)."""
-    chosen = torch.randint(images.shape[1], (len(images),), generator=generator)
-    return images[torch.arange(len(images)), chosen]
 
 
 def make_chunk(setup: BaseSetup) -> ClonedPolicy:

@@ -73,6 +73,11 @@ class ChunkNetwork(nn.Module):
         self.scale: Tensor
         self.frequencies: Tensor
 
+    @property
+    def sees_goal(self) -> bool:
+        """Whether it was made to estimate the way to the goal, see `ImageHead`."""
+        return isinstance(self.head, ImageHead) and self.head.goal is not None
+
     @torch.no_grad()
     def standardise(self, states: Tensor) -> None:
         """Set the standardisation of the state by that of examples (M, state)."""
@@ -132,7 +137,7 @@ def make_chunk_network(
     action_size: int,
     flow: bool,
 ) -> ChunkNetwork:
-    """Make the network of a base for percepts without a pose, on the device of the generator; see `ChunkNetwork`."""
+    """Make the network of a base, on the device of the generator; see `ChunkNetwork`."""
     return ChunkNetwork(
         make_head(percepts, config, generator, history),
         state_size=percepts.state_size * history,
