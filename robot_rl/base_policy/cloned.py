@@ -29,6 +29,7 @@ from robot_rl.env.choice import join_grippers, split_grippers
 from robot_rl.errors import BasePolicyError, CheckpointError, DataError
 from robot_rl.learn.algorithms.losses import goal_loss
 from robot_rl.learn.networks.chunk_network import ChunkNetwork, make_chunk_network
+from robot_rl.learn.networks.parameters import load_parameters
 from robot_rl.learn.perception import make_perception
 
 LEARNING_RATE = 1e-3
@@ -288,10 +289,7 @@ class ClonedPolicy(BasePolicy):
                 f"{', '.join(sorted(then - now)) or 'nothing more'}, now "
                 f"{', '.join(sorted(now - then)) or 'nothing more'}; train one for them: `robot-rl base train`"
             )
-        try:
-            self._network.load_state_dict(state["parameters"])
-        except RuntimeError as error:
-            raise CheckpointError(f"base {self.name} has other sizes: {error}") from error
+        load_parameters(self._network, state["parameters"], f"base than {self.name}")
         self._grips = np.array(state.get("grips", ()), np.float32).reshape(-1, self.spec.grippers or 1)
         self._trained = True
 

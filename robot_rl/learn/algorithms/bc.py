@@ -24,6 +24,7 @@ from robot_rl.learn.algorithms.batch import Batch, check_batch
 from robot_rl.learn.algorithms.losses import mean_of
 from robot_rl.learn.algorithms.scheduled_values import ScheduledValues
 from robot_rl.learn.networks.networks import Policy, choice_index
+from robot_rl.learn.networks.parameters import load_modules
 
 CHECKS = 50
 """How often the validation loss is measured, in equal parts of the run."""
@@ -94,7 +95,7 @@ class BehaviourCloning(Algorithm):
         if state.get("format") != STATE_FORMAT:
             raise CheckpointError(f"cloning state has format {state.get('format')}, this program reads {STATE_FORMAT}")
         try:
-            self.policy.load_state_dict(state["modules"]["policy"])
+            load_modules({"policy": self.policy}, state["modules"])
             self._optimizer.load_state_dict(state["optimizer"])
             self.policy.generator.set_state(state["generator"].cpu())
         except (KeyError, RuntimeError, ValueError) as error:

@@ -19,6 +19,7 @@ from robot_rl.learn.algorithms.horizon import USUAL_STEPS, horizon_discount
 from robot_rl.learn.algorithms.imitation import Imitation, make_imitation
 from robot_rl.learn.algorithms.scheduled_values import ScheduledValues
 from robot_rl.learn.networks.networks import Policy, StackedMLP, choice_index
+from robot_rl.learn.networks.parameters import load_modules
 
 STATE_FORMAT = 1
 """Of the state of `DoubleDQN`."""
@@ -185,8 +186,7 @@ class DoubleDQN(Algorithm):
                 f"state of a choice has format {state.get('format')}, this program reads {STATE_FORMAT}"
             )
         try:
-            for name, module in self._modules.items():
-                module.load_state_dict(state["modules"][name])
+            load_modules(self._modules, state["modules"])
             self._optimizer.load_state_dict(state["optimizer"])
             self.policy.generator.set_state(state["generator"].cpu())
         except (KeyError, RuntimeError, ValueError) as error:

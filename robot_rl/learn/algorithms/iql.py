@@ -22,6 +22,7 @@ from robot_rl.learn.algorithms.base import Algorithm, AlgorithmSetup
 from robot_rl.learn.algorithms.batch import Batch, check_batch
 from robot_rl.learn.algorithms.horizon import USUAL_STEPS, horizon_discount
 from robot_rl.learn.networks.networks import Policy, StackedMLP
+from robot_rl.learn.networks.parameters import load_modules
 from robot_rl.learn.networks.policy_average import newest_weight
 
 STATE_FORMAT = 1
@@ -87,7 +88,7 @@ class IQLTrainer:
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Continue from what `state_dict` returned."""
-        self.value.load_state_dict(state["value"])
+        load_modules({"value": self.value}, state)
         self._actor_mean = [mean.clone() for mean in state["actor_mean"]]
         self._updates = int(state["updates"])
         for name, optimizer in self._optimizers.items():
@@ -191,8 +192,7 @@ class IQL(ActorCritic, Algorithm):
         if state.get("format") != STATE_FORMAT:
             raise CheckpointError(f"IQL state has format {state.get('format')}, this program reads {STATE_FORMAT}")
         try:
-            for name, module in self.modules.items():
-                module.load_state_dict(state["modules"][name])
+            load_modules(self.modules, state["modules"])
             self._trainer.load_state_dict(state["trainer"])
             self.generator.set_state(state["generator"].cpu())
         except (KeyError, RuntimeError, ValueError) as error:

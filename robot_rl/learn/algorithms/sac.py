@@ -25,6 +25,7 @@ from robot_rl.learn.algorithms.horizon import USUAL_STEPS, horizon_discount
 from robot_rl.learn.algorithms.imitation import make_imitation
 from robot_rl.learn.algorithms.iql import IQLTrainer
 from robot_rl.learn.networks.networks import Policy, squashed_sample
+from robot_rl.learn.networks.parameters import load_modules
 
 logger = logging.getLogger(__name__)
 STATE_FORMAT, WITHOUT_PRETRAINING, WITH_TORCHS_ADAM = 4, 3, 2
@@ -301,8 +302,7 @@ class SAC(ActorCritic, Algorithm):
             if (pretraining := state.get("pretraining")) is not None:
                 self._pretraining = self._make_pretraining()
                 self._pretraining.load_state_dict(pretraining)
-            for name, module in self.modules.items():
-                module.load_state_dict(state["modules"][name])
+            load_modules(self.modules, state["modules"])
             for name, optimizer in self._optimizers.items():
                 given = state["optimizers"][name]
                 if state["format"] != WITH_TORCHS_ADAM:

@@ -9,6 +9,7 @@ from typing import Any
 from torch import nn
 
 from robot_rl.learn.algorithms.adam import Adam
+from robot_rl.learn.networks.parameters import load_modules
 from robot_rl.learn.parallel.ranks import ALONE, Ranks
 
 
@@ -32,7 +33,6 @@ class TrainedModules:
         return copy.deepcopy({"modules": modules, "optimizer": self._optimizer.state_dict()})
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Continue from what `state_dict` returned; raises as `torch.nn.Module.load_state_dict`."""
-        for name, module in self._modules.items():
-            module.load_state_dict(state["modules"][name])
+        """Continue from what `state_dict` returned; raises as `load_modules`."""
+        load_modules(self._modules, state["modules"])
         self._optimizer.load_state_dict(state["optimizer"])

@@ -20,10 +20,11 @@ from robot_rl.data.chunk_layout import ChunkLayout
 from robot_rl.data.replay.percept import PerceptSpec
 from robot_rl.env.choice import entry_of_choice
 from robot_rl.env.environment import EnvironmentSpec
-from robot_rl.errors import CheckpointError, ConfigError
+from robot_rl.errors import ConfigError
 from robot_rl.learn.networks.exploration_noise import ExplorationNoise
 from robot_rl.learn.networks.heads import ImageHead, StateHead, make_head
 from robot_rl.learn.networks.noise_steering import NoiseSteering, make_noise_steering
+from robot_rl.learn.networks.parameters import load_parameters
 from robot_rl.learn.parallel.ranks import ALONE, Ranks
 
 LOG_STD_LOW, LOG_STD_HIGH = -5.0, 2.0
@@ -309,15 +310,7 @@ class Policy(nn.Module):
         Raises:
             CheckpointError: if names or shapes differ; then nothing is loaded.
         """
-        mine = {name: tuple(value.shape) for name, value in self.state_dict().items()}
-        given = {name: tuple(value.shape) for name, value in state.items()}
-        different = sorted(name for name in mine.keys() | given.keys() if mine.get(name) != given.get(name))
-        if different:
-            shapes = (f"{name} is {given.get(name, 'missing')}, here {mine.get(name, 'missing')}" for name in different)
-            raise CheckpointError(
-                f"these parameters belong to another policy: {'; '.join(itertools.islice(shapes, 3))}"
-            )
-        self.load_state_dict(state)
+        load_parameters(self, state, "policy")
 
 
 def make_policy(

@@ -91,7 +91,7 @@ def test_a_saved_state_continues_bit_for_bit():
     assert torch.equal(*(one.policy.act(seen, deterministic=False) for one in (a, b)))
     with pytest.raises(CheckpointError):
         a.load_state_dict({})
-    with pytest.raises(CheckpointError, match="another learner"):
+    with pytest.raises(CheckpointError, match="another policy: gripper"):
         make(choices=3).load_state_dict(state)
 
 
