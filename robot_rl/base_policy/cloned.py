@@ -102,6 +102,7 @@ class ClonedPolicy(BasePolicy):
             horizon=horizon,
             history=history,
             arms=task.arms,
+            actions=task.actions if state is None else state.get("actions", ""),
         )
         self._more = max(task.grippers - 1, 0)  # columns of a chunk beyond those of an action
         self._states = [key for key in self.spec.observations if key.startswith(STATE_PREFIX)]
@@ -268,6 +269,7 @@ class ClonedPolicy(BasePolicy):
         """Return the parameters and what they are for."""
         return {
             **({"arms": list(self.spec.arms)} if self.spec.arms else {}),
+            **({"actions": self.spec.actions} if self.spec.actions else {}),
             **({"grips": self._grips.tolist()} if self._more else {}),
             "observations": {key: list(shape) for key, shape in self.spec.observations.items()},
             "sees": self._sees,

@@ -18,7 +18,7 @@ from robot_rl.clock import NS_PER_S
 from robot_rl.config.components import TrainConfig
 from robot_rl.data.schema import Episode, Observation
 from robot_rl.env.choice import GRIPPER_CHOICES, nearest_entries
-from robot_rl.env.environment import Environment, EnvironmentSpec
+from robot_rl.env.environment import Environment, EnvironmentSpec, acts_otherwise
 from robot_rl.env.registry import load
 from robot_rl.errors import BasePolicyError, ConfigError, PluginError
 from robot_rl.learn.networks.chunk_network import ChunkNetwork
@@ -79,6 +79,7 @@ class BaseSpec:
         history: Newest observations that it wants.
         ahead: Whether it may take longer than a control period has room for: in real time it then plans beside control.
         arms: Names of the arms that it moves, in the order of their parts of an action; empty: one.
+        actions: What each entry of an action moves, as `EnvironmentSpec.actions`; empty: it is not known.
     """
 
     observations: Mapping[str, tuple[int, ...]]
@@ -89,6 +90,7 @@ class BaseSpec:
     history: int = 1
     ahead: bool = False
     arms: tuple[str, ...] = ()
+    actions: str = ""
 
 
 @dataclass(frozen=True)
@@ -233,6 +235,8 @@ def check_fit(base: BasePolicy, setup: BaseSetup) -> None:
             f"its actions have {spec.action_size} numbers {_grippers(spec.grippers)}, those of "
             f"{task.name} {task.action_size} {_grippers(task.grippers)}"
         )
+    elif acts_otherwise(spec.actions, task):
+        wrong.append(f"an action of it is {spec.actions}, and one of {task.name} is {task.actions}")
     if task.choices and not task.grippers:
         wrong.append(f"it plans no choices but those of grippers, and {task.name} has {task.choices} of them")
     if abs(spec.period - task.control_period) > 0.01 * task.control_period:

@@ -30,6 +30,8 @@ FACTS_LIMIT = 300.0
 """Longest time for the facts once there is a connection [s]; a server may load its base first."""
 SOON = 3.0
 """After how long without them the user is told what is waited for [s]."""
+ACTIONS = "actions"
+"""Fact of a server: what each entry of an action moves, as `EnvironmentSpec.actions`."""
 NEEDS_WEBSOCKETS = "a policy server needs websockets; install it with: pip install 'robot_rl[openpi]'"
 MAX_MESSAGE = 1 << 26
 """Largest message of a server [bytes]."""
@@ -83,6 +85,7 @@ class ServerPolicy(BasePolicy):
             history=_number(facts, "observation_history", 1),
             ahead=True,
             arms=_texts(facts, "arms", task.arms),
+            actions=_text(facts, ACTIONS),
         )
 
     @property
@@ -202,7 +205,8 @@ class ServerPolicy(BasePolicy):
 
 
 def _fingerprint(facts: Mapping[str, Any]) -> str:
-    return hashlib.sha256(openpi_messages.pack(facts)).hexdigest()[:16]
+    told = {key: fact for key, fact in facts.items() if key != ACTIONS}  # an older server of the same base left it out
+    return hashlib.sha256(openpi_messages.pack(told)).hexdigest()[:16]
 
 
 def _number(facts: Mapping[str, Any], name: str, otherwise: int, least: int = 1) -> int:
@@ -225,6 +229,13 @@ def _texts(facts: Mapping[str, Any], name: str, otherwise: Sequence[str]) -> tup
     if not isinstance(value, list | tuple) or not all(isinstance(one, str) for one in value):
         raise BasePolicyError(f"the policy server says {name}={value!r:.50}; expected a list of names")
     return tuple(value)
+
+
+def _text(facts: Mapping[str, Any], name: str) -> str:
+    value = facts.get(name, "")
+    if not isinstance(value, str):
+        raise BasePolicyError(f"the policy server says {name}={value!r:.50}; expected a text")
+    return value
 
 
 def _shapes(said: object) -> dict[str, tuple[int, ...]] | None:

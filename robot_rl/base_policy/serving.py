@@ -16,7 +16,7 @@ import numpy as np
 
 from robot_rl.base_policy import openpi_messages
 from robot_rl.base_policy.contract import BasePolicy, Stamped, checked_chunk
-from robot_rl.base_policy.server import MAX_MESSAGE, NEEDS_WEBSOCKETS
+from robot_rl.base_policy.server import ACTIONS, MAX_MESSAGE, NEEDS_WEBSOCKETS
 from robot_rl.clock import NS_PER_S
 from robot_rl.data.schema import IMAGE_PREFIX
 from robot_rl.errors import BasePolicyError, PluginError, RobotRLError
@@ -43,6 +43,7 @@ def facts_of(base: BasePolicy) -> dict[str, Any]:
         "observations": {key: list(shape) for key, shape in spec.observations.items()},
         "observation_history": spec.history,
         "episode_seeds": True,
+        **({ACTIONS: spec.actions} if spec.actions else {}),
     }
 
 

@@ -87,6 +87,8 @@ def test_names_that_mean_nothing_are_refused(tiny, names, said):
         ({"arms": 5}, "says arms=5; expected a list of names"),
         ({"arms": None}, "says arms=None; expected a list of names"),
         ({"arms": "left"}, "says arms='left'; expected a list of names"),
+        ({"actions": 5}, "says actions=5; expected a text"),
+        ({"actions": "z 0.01 m"}, r"an action of it is z 0\.01 m, and one of line is x 0\.01 m"),
         ({"observations": {"state/way": [float("inf")]}}, "expected a shape for each name"),
         ("hello", "no policy server answers there"),
         (b"\xc1", "no policy server answers there: no msgpack"),

@@ -18,7 +18,8 @@ from robot_rl.env.environment import EnvironmentSpec
 from robot_rl.learn.checkpoint import load_checkpoint, save_checkpoint
 from robot_rl.spec import ArraySpec
 
-TASK = EnvironmentSpec("line", max_steps=30, control_period=0.1, action_size=3, choices=3)
+MOVES = "x 0.01 m, y 0.01 m, gripper, every 0.1 s"
+TASK = EnvironmentSpec("line", max_steps=30, control_period=0.1, action_size=3, choices=3, actions=MOVES)
 OBSERVATIONS = {"state/way": ArraySpec((2,), scale=1.0), "state/width": ArraySpec((1,), scale=1.0)}
 PERIOD = 100_000_000
 """Of control [ns]."""

@@ -2,7 +2,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from base_policy_contract import OBSERVATIONS, TASK, BasePolicyContract, demonstrations, history, setup_of
+from base_policy_contract import MOVES, OBSERVATIONS, TASK, BasePolicyContract, demonstrations, history, setup_of
 from documents import ADD, Example
 
 from robot_rl.base_policy.contract import BASE_GROUP, ActionChunk, BaseSetup, checked_chunk, make_base
@@ -151,6 +151,11 @@ def test_a_file_that_is_not_there_is_named_with_its_cure():
         ({"choices": 9}, {}, "3 numbers with a gripper, those of other 3 with 2 grippers"),
         ({"arms": ("a", "b")}, {}, "it moves one arm, and other has the arms a, b; take a base of these"),
         ({"control_period": 0.02}, {}, r"it plans every 0\.1 s, and other is controlled every 0\.02 s"),
+        (
+            {"actions": MOVES.replace("0.01", "0.02")},
+            {},
+            r"an action of it is x 0\.01 m, y 0\.01 m, gripper, every 0\.1 s, and one of other is x 0\.02 m, y 0\.02 m",
+        ),
         ({}, {"state/way": ArraySpec((3,))}, r"its state/way has shape \(2,\), that of other \(3,\)"),
         ({}, {"state/width": None}, "it needs state/width, and other has state/way"),
     ],
@@ -163,6 +168,14 @@ def test_a_base_for_another_environment_is_refused_with_both_sides(cloned, task,
     setup = BaseSetup("", EnvironmentSpec("other", **facts), given, cloned[0].config)
     with pytest.raises(BasePolicyError, match=f"base {cloned[0].config.base.kind} does not fit other: .*{said}"):
         check_fit(cloned[1], setup)
+
+
+def test_a_file_of_before_does_not_say_what_its_actions_move_and_is_believed(cloned):
+    setup, base = cloned
+    state = base.state_dict()
+    assert state.pop("actions") == MOVES
+    other = replace(setup.task, actions=MOVES.replace("x", "z"))
+    assert make_base(replace(setup, task=other, state=state)).identity == base.identity
 
 
 STAMPS = 10**9 + 10**8 * np.arange(2)

@@ -55,6 +55,7 @@ class RunPolicy(BasePolicy):
             horizon=config.algorithm.chunk,
             history=max(config.replay.history) + 1,
             arms=tuple(kept.get("arms", ())),
+            actions=kept.get("actions", ""),
         )
         self._ages = config.replay.history
         self._policy: Any = None
@@ -105,6 +106,7 @@ def _state_of(path: Path, name: str) -> dict[str, Any]:
             if key in seen or not key.startswith("images/")
         },
         **({"arms": list(episode.facts.arms)} if episode.facts.arms else {}),
+        **({"actions": episode.facts.actions} if episode.facts.actions else {}),
         "action_size": episode.action.shape[1],
         "period": float(np.median(np.diff(episode.stamp_obs))) / NS_PER_S,
         "policy": policy,
