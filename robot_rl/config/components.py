@@ -18,6 +18,7 @@ from robot_rl.config.conditional_defaults import Section, with_conditional_defau
 from robot_rl.config.environment import EnvironmentConfig
 from robot_rl.config.field_types import (
     FORKABLE,
+    LARGEST_IMAGE,
     RESUMABLE,
     STRICT,
     Ages,
@@ -220,7 +221,7 @@ class EncoderConfig:
     weights, to compare with): frozen, features are computed once when a frame arrives. `conv`, `resnet10`: trained."""
     cameras: tuple[str, ...] = ()
     """Cameras that the policy sees. Empty: all that the task or the robot file has, in that order; a run keeps them."""
-    image_size: Annotated[int, Field(ge=32, multiple_of=32)] = 128
+    image_size: Annotated[int, Field(ge=32, le=LARGEST_IMAGE, multiple_of=32)] = 128
     """Height and width of the frames [px]."""
     crops: Annotated[Positive, RESUMABLE] = 4
     """Randomly shifted crops of each frame whose features are kept; the first is not shifted, the policy acts on it."""

@@ -23,6 +23,8 @@ Real = Annotated[float, Field(allow_inf_nan=False)]
 PositiveReal = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 NonNegativeReal = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 Fraction = Annotated[float, Field(ge=0, le=1)]
+LARGEST_IMAGE = 4096
+"""Largest height and width of frames [px]; what is larger is a slip, and would take gigabytes."""
 Ages = Annotated[tuple[NonNegative, ...], Field(min_length=1)]
 """How many steps ago each of some observations was."""
 AbsolutePath = Annotated[

@@ -12,7 +12,7 @@ from pydantic import Field
 from pydantic.dataclasses import dataclass
 
 from robot_rl.config.command_limits import ArmCap, CommandLimits
-from robot_rl.config.field_types import STRICT, NonNegative, Positive, PositiveReal, Real
+from robot_rl.config.field_types import LARGEST_IMAGE, STRICT, NonNegative, Positive, PositiveReal, Real
 
 
 @dataclass(frozen=True, config=STRICT)
@@ -25,7 +25,7 @@ class SimNodeConfig(ArmCap):
     """Time stands still until a client advances it; otherwise it is the wall clock's."""
     cameras: tuple[str, ...] = ()
     """Cameras to publish; none makes it fast."""
-    image_size: Annotated[int, Field(ge=32)] = 128
+    image_size: Annotated[int, Field(ge=32, le=LARGEST_IMAGE)] = 128
     """Height and width of the frames [px]."""
     state_rate: Annotated[float, Field(gt=0, le=1000)] = 100.0
     """Messages of each part of the arm's state per second, in real time [Hz]."""
@@ -117,7 +117,7 @@ class CameraNodeConfig:
     """Frames of each camera per second [Hz]."""
     crops: tuple[str, ...] = ()
     """What is cut out, as NAME=LEFT,TOP,WIDTH,HEIGHT [px]; without one, the largest square in the middle."""
-    image_size: NonNegative = 128
+    image_size: Annotated[int, Field(ge=0, le=LARGEST_IMAGE)] = 128
     """Height and width of the published frames [px]; 0 publishes the whole frame as it is, to calibrate with."""
     calibrations: tuple[str, ...] = ()
     """Intrinsics, as NAME=FILE of `robot-rl calibrate` or a camera_info file, at the captured resolution."""
@@ -159,7 +159,7 @@ class TaskNodeConfig:
     """Its name, as in the run's settings."""
     file: str = ""
     """YAML file with its facts; `launch/config/task.yaml` is an example."""
-    image_size: Annotated[int, Field(ge=32)] = 128
+    image_size: Annotated[int, Field(ge=32, le=LARGEST_IMAGE)] = 128
     """Height and width of the cameras' frames [px]."""
     judge: Literal["person", "goal"] = "person"
     """Who decides whether an episode succeeded: a person; or `goal`, the arm itself: the tcp is at a goal drawn for

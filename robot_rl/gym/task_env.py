@@ -10,6 +10,7 @@ from typing import Any, SupportsFloat
 import gymnasium
 import numpy as np
 
+from robot_rl.config.field_types import LARGEST_IMAGE
 from robot_rl.config.load import load_config
 from robot_rl.env.registry import make_workcell
 from robot_rl.env.robot_env import RobotEnv
@@ -80,8 +81,9 @@ class TaskEnv(gymnasium.Env[dict[str, np.ndarray], np.ndarray]):
             raise ConfigError(f"obs={obs!r}: valid are {' and '.join(OBSERVATIONS)}")
         if render_mode not in (None, *self.metadata["render_modes"]):
             raise ConfigError(f"render_mode={render_mode!r}: valid are None and {self.metadata['render_modes']}")
-        if isinstance(image_size, bool) or not isinstance(image_size, int | np.integer) or image_size < 1:
-            raise ConfigError(f"image_size={image_size!r}: expected a number of pixels of at least 1")
+        whole = isinstance(image_size, int | np.integer) and not isinstance(image_size, bool)
+        if not whole or not 1 <= image_size <= LARGEST_IMAGE:
+            raise ConfigError(f"image_size={image_size!r}: expected a number of pixels, 1 to {LARGEST_IMAGE}")
         self._task, options = task, _options(settings, self.SECTIONS)
         self._cell = make_workcell(task, options)
         spec = self._cell.task.spec

@@ -109,6 +109,11 @@ def test_a_rendered_picture_shows_the_moment(made):
         ({"cameras": ["front"]}, ConfigError, "obs='pixels'"),
         ({"render_camera": "left"}, UnknownNameError, "left"),
         ({"obs": "pixels", "image_size": 0}, ConfigError, "image_size=0: expected"),
+        (
+            {"obs": "pixels", "image_size": 10**6},
+            ConfigError,
+            "image_size=1000000: expected a number of pixels, 1 to 4096",
+        ),
         ({"obs": "pixels", "cameras": "front"}, ConfigError, r"cameras='front': expected a list, \['front'\]"),
         ({"obs": "pixels", "cameras": []}, ConfigError, "observes at least one camera; name one of front, wrist"),
         ({"settings": "simulation.command_delay=1"}, ConfigError, "settings=.*expected a list"),
