@@ -5,6 +5,7 @@ import re
 import signal
 from dataclasses import replace
 
+import numpy as np
 import pytest
 from running import one_thread, start
 
@@ -12,6 +13,7 @@ from robot_rl.cli.commands.base import base_settings
 from robot_rl.cli.main import main
 from robot_rl.config.load import load_config
 from robot_rl.data.store.store import EpisodeStore
+from robot_rl.data.store.verify import check_episode
 
 FEW = ("--set", "base.updates=60", "--set", "replay.batch_size=16")
 
@@ -50,6 +52,33 @@ def test_a_base_is_trained_and_evaluated_alone(trained, capsys):
     assert (answer["episodes"], answer["name"]) == (2, f"chunk:{folder / 'base.pt'}")
     assert main([*train, *FEW]) == 1
     assert "exists already; choose another --out" in capsys.readouterr().err
+
+
+def test_its_episodes_are_kept(trained, tmp_path, capsys):
+    folder, _ = trained
+    played = tmp_path / "played"
+    call = [
+        "base",
+        "eval",
+        "reach",
+        "--base",
+        f"chunk:{folder / 'base.pt'}",
+        "--episodes",
+        "2",
+        "--record",
+        str(played),
+    ]
+    assert main(call) == 0
+    with EpisodeStore.open(played) as store:
+        episodes = list(store.episodes())
+        assert store.metadata["base"]["name"] == f"chunk:{folder / 'base.pt'}"
+    assert len(episodes) == 2
+    for episode in episodes:
+        assert not list(check_episode(episode))
+        np.testing.assert_array_equal(episode.action, episode.action_base[:-1])
+    capsys.readouterr()
+    assert main(call) == 1
+    assert capsys.readouterr().err.endswith("already holds an episode store; choose another path\n")
 
 
 def test_it_learns_from_no_actions_that_moved_something_else(trained, tmp_path, capsys):

@@ -67,6 +67,7 @@ def add_base_commands(commands: Any, make: MakeParser) -> None:
     evaluate.add_argument("--episodes", type=positive, metavar="N", help="how many (default: 100)")
     evaluate.add_argument("--seed", type=natural, metavar="N", help="which resets (default: those of a training)")
     evaluate.add_argument("--video", type=Path, metavar="FILE", help="film the first episodes into this MP4")
+    evaluate.add_argument("--record", type=Path, metavar="DIR", help="keep the episodes in a new store here")
     evaluate.add_argument(
         "--min-success", type=share, default=0.0, metavar="RATE", help="exit with 1 if the success rate is below this"
     )
@@ -122,7 +123,7 @@ def _judged_arm(arguments: argparse.Namespace, config: TrainConfig) -> Deploymen
     operator = judging_operator(arguments)
     if arguments.robot is None:
         return None
-    return judged_deployment(arguments.robot, arguments.task, config.reward.kind, operator)
+    return judged_deployment(arguments.robot, arguments.task, config.reward.kind, operator, arguments.record)
 
 
 def _train(arguments: argparse.Namespace) -> Reply:
@@ -139,7 +140,7 @@ def _evaluate(arguments: argparse.Namespace) -> Reply:
     config = _config(arguments, arguments.base, *chosen)
     from robot_rl.run.base.evaluate_base import evaluate_base
 
-    answer = evaluate_base(config, arguments.video, _judged_arm(arguments, config))
+    answer = evaluate_base(config, arguments.video, _judged_arm(arguments, config), arguments.record)
     filmed = arguments.video is None or answer["video"] is not None
     code = exit_code(answer["success_rate"], arguments.min_success) if filmed else 1
     return Reply(answer, summary_lines(answer), code)

@@ -7,9 +7,11 @@ from pathlib import Path
 from typing import Any
 
 from robot_rl.base_policy.run_base import open_base
-from robot_rl.config.components import TrainConfig
+from robot_rl.config.components import TrainConfig, world_of
+from robot_rl.data.store.store import EpisodeStore
 from robot_rl.env.environment import all_cameras
 from robot_rl.errors import ConfigError
+from robot_rl.learn.actor import StoreRecorder
 from robot_rl.run.base.base_environment import base_environment
 from robot_rl.run.deployment import Deployment
 from robot_rl.run.evaluate_run import check_film, film
@@ -17,7 +19,10 @@ from robot_rl.run.evaluation import evaluate_policy
 
 
 def evaluate_base(
-    config: TrainConfig, video: Path | None = None, deployment: Deployment | None = None
+    config: TrainConfig,
+    video: Path | None = None,
+    deployment: Deployment | None = None,
+    record: Path | None = None,
 ) -> dict[str, Any]:
     """Evaluate the base of a configuration as it is.
 
@@ -25,12 +30,14 @@ def evaluate_base(
         config: Task, observations and base; `evaluation` says how many resets and which.
         video: File for a film of the first episodes; None makes none.
         deployment: Where it takes place, and the operator who judges, if one does; None is this process.
+        record: Directory of a new store for the episodes; None records none.
 
     Returns:
         The summary of the evaluation, with the name and identity of the base.
 
     Raises:
         ConfigError: if there is no base, or one that has to be trained first; or there shall be a film of an arm.
+        RunDirectoryError: if there is a store already, or it cannot be written.
         RobotRLError: if it cannot be made, or fails.
     """
     settings, deployment = config.evaluation, deployment or Deployment()
@@ -45,7 +52,11 @@ def evaluate_base(
             )
         if deployment.assistance is not None:
             stack.enter_context(deployment.assistance.evaluation())
-        summary = evaluate_policy(config, env, None, None, deployment, base=base.player).summary()
+        recorders = []
+        if record is not None:
+            facts = {"task": config.task, "seed": settings.seed, "base": base.facts(), "world": world_of(config)}
+            recorders = [StoreRecorder(stack.enter_context(EpisodeStore.create(record, facts)), cut_aside=True)]
+        summary = evaluate_policy(config, env, None, None, deployment, recorders, base.player).summary()
         answer = {"task": config.task, **base.facts(), **summary, "video": None}
         if video is not None:
             filmed, cameras = min(settings.video_episodes or 1, settings.episodes), all_cameras(env.environment_spec)
