@@ -39,7 +39,7 @@ AVERAGE_RATE = 0.005
 REPORT_INTERVAL = 100
 
 
-class _Examples(NamedTuple):
+class _ClonedSteps(NamedTuple):
     """What is cloned, one row for each commanded step.
 
     Attributes:
@@ -203,7 +203,7 @@ class ClonedPolicy(BasePolicy):
         late = losses[-max(1, updates // 10) :]
         return {"loss": float(np.mean(late)), "episodes": float(count), "steps": float(len(state))}
 
-    def _examples(self, episodes: Iterable[Episode]) -> _Examples:
+    def _examples(self, episodes: Iterable[Episode]) -> _ClonedSteps:
         """Return what is learned of these episodes."""
         ages, ahead = np.arange(self.spec.history), np.arange(self.spec.horizon)
         states, images, chunks, ways, count = [], [], [], [], 0
@@ -238,7 +238,7 @@ class ClonedPolicy(BasePolicy):
             if memory is not None and image is not None:
                 memory.write(slot, image)
         state, chunk, to_goal = (torch.from_numpy(np.concatenate(columns)) for columns in (states, chunks, ways))
-        return _Examples(state, memory, chunk, to_goal, count)
+        return _ClonedSteps(state, memory, chunk, to_goal, count)
 
     def _ways(self, state: np.ndarray, episode: Episode) -> np.ndarray:
         """Return the way of each step to its goal, shape (T, pose), from the states of all rows (T + 1, state)."""
