@@ -43,7 +43,8 @@ def make_environment_of(family: str, name: str, options: WorkcellOptions) -> Gym
             GuestProcess(Path(config.python).expanduser(), request) if config.python else make_guest(**request)
         )
     except GuestError as error:
-        near = f"; near: {', '.join(error.near)}" if error.near else ""
+        package = "".join(name.rpartition(":")[:2])  # of gym:PACKAGE:ID
+        near = f"; near: {', '.join(f'{family}:{package}{one}' for one in error.near)}" if error.near else ""
         raise EnvironmentFailedError(f"{error.text}{near}") from error
     try:
         return GymnasiumEnvironment(

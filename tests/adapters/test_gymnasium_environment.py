@@ -252,7 +252,8 @@ def test_without_an_expert_nobody_demonstrates():
 @pytest.mark.parametrize(
     ("name", "settings", "expected"),
     [
-        ("gym:Pendulum-v9", {}, "no 'Pendulum-v9'; near: Pendulum-v1"),
+        ("gym:Pendulum-v9", {}, "no 'Pendulum-v9'; near: gym:Pendulum-v1"),
+        ("gym:gymnasium:Pendulum-v9", {}, "no 'Pendulum-v9'; near: gym:gymnasium:Pendulum-v1"),
         ("gym:no_such_package:Thing-v0", {}, "needs a package that is not here: .*no_such_package"),
         (
             "gym:Pendulum-v1",
