@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from robot_rl.bench.jobs import FailedJob
+from robot_rl.config.load import flat_settings
 from robot_rl.errors import ConfigError, RunDirectoryError
 from robot_rl.sweep.sampler import suggest
 from robot_rl.sweep.schedule import Schedule, best_of
@@ -22,10 +23,13 @@ from robot_rl.sweep.trial import TrialRun
 from robot_rl.system.atomic_file import to_json, write_atomically, writing
 from robot_rl.system.checked_json import parse_json, read_object
 from robot_rl.system.directory_lock import Lock
+from robot_rl.system.printable import one_line
 
 SWEEP = "sweep.json"
 FORMAT = 1
 """Version of that file."""
+NAMED = 3
+"""Facts of another sweep that a message names."""
 
 Play = Callable[[Sequence[TrialRun]], Sequence[FailedJob[TrialRun]]]
 """Plays the runs that have no result; returns those that failed."""
@@ -253,16 +257,24 @@ class Sweep:
         except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
             raise RunDirectoryError(f"{file} is not as a sweep writes it: {error!r}") from error
         mine = self._facts()
-        if changed := sorted(key for key in mine if mine[key] != saved.get(key)):
+        here, there = flat_settings(mine), flat_settings(saved)
+        if changed := sorted(key for key in here | there if here.get(key) != there.get(key)):
+            both = [f"{key}={_shown(there, key)}, here {_shown(here, key)}" for key in changed[:NAMED]]
+            more = f" and {len(changed) - NAMED} more" if len(changed) > NAMED else ""
             raise ConfigError(
-                f"{self.path} holds a sweep with another {', '.join(changed)}; continue it with the same, or choose "
-                "another --out (more trials are possible: a larger --budget)"
+                f"{self.path} holds a sweep with {'; '.join(both)}{more}; continue it with the same, or choose another "
+                "--out (more trials are possible: a larger --budget)"
             )
         if self._begun > self.schedule.budget:
             raise ConfigError(
                 f"{self.path} has {self._begun} trials already, --budget {self.schedule.budget} is less; give at least "
                 f"{self._begun}"
             )
+
+
+def _shown(facts: Mapping[str, Any], key: str) -> str:
+    """Return a fact of a sweep for a message."""
+    return one_line(str(facts[key])) if key in facts else "nothing"
 
 
 def _score(runs: Sequence[TrialRun]) -> float | None:

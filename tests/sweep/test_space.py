@@ -50,6 +50,10 @@ def test_a_space_gives_configurations(tmp_path):
             "update_to_data: a list needs at least two values to choose from, each once",
         ),
         ("space: {update_to_data: [1, 2]}\nsettings: {update_to_data: 3}", "update_to_data is under `space` and under"),
+        (
+            "space: {sac.discount: [0.9, 0.99]}\nsettings: {sac: {discount: 0.9}}",
+            "sac.discount is under `space` and under",
+        ),
         ("space: {sac.learning_rate: {low: 1, high: 1}}", "low must be less than high, got 1 and 1"),
         ("space: {sac.learning_rate: {low: 0, high: 1, log: true}}", "needs low above 0, got 0"),
         ("space: {sac.learning_rate: {low: a, high: 1}}", "must be numbers"),

@@ -140,9 +140,11 @@ def test_a_trial_that_fails_does_not_go_on_and_has_no_score(tmp_path):
 def test_a_sweep_is_continued_with_the_same_space_and_with_more_trials(tmp_path):
     path = tmp_path / "sweep"
     first = swept(path, player(), Schedule(9, 9, 900))
-    with pytest.raises(ConfigError, match="holds a sweep with another schedule"):
+    with pytest.raises(
+        ConfigError, match=r"holds a sweep with schedule\.steps=900, here 1800; continue it with the same"
+    ):
         swept(path, player(), Schedule(9, 9, 1800))
-    with pytest.raises(ConfigError, match="holds a sweep with another seeds"):
+    with pytest.raises(ConfigError, match=r"holds a sweep with seeds=\[100, 101\], here \[100\]; continue"):
         swept(path, player(), seeds=(100,))
     more = swept(path, player(), Schedule(18, 9, 900))
     assert more.table()[:9] == first.table()
