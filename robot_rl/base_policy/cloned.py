@@ -23,11 +23,9 @@ from robot_rl.base_policy.contract import (
 )
 from robot_rl.base_policy.fingerprint import fingerprint
 from robot_rl.data.replay.image_memory import ImageMemory, image_memory
-from robot_rl.data.replay.sample import goals_of_steps
 from robot_rl.data.schema import IMAGE_PREFIX, OPERATOR_SOURCES, STATE_PREFIX, Episode
 from robot_rl.env.choice import join_grippers, split_grippers
 from robot_rl.errors import BasePolicyError, CheckpointError, DataError
-from robot_rl.learn.algorithms.losses import goal_loss
 from robot_rl.learn.networks.chunk_network import ChunkNetwork, make_chunk_network
 from robot_rl.learn.networks.parameters import load_parameters
 from robot_rl.learn.perception import make_perception
@@ -46,14 +44,12 @@ class _ClonedSteps(NamedTuple):
         state: Stacked and scaled, newest first, (M, history * state_size).
         images: Of M slots, cropped at random when they are sampled; None where the base does not see.
         chunk: The actions from that step on, (M, H, n).
-        to_goal: As `Sample.to_goal`, (M, pose); without columns where the way is not learned.
         episodes: How many they are of.
     """
 
     state: Tensor
     images: ImageMemory | None
     chunk: Tensor
-    to_goal: Tensor
     episodes: int
 
 
@@ -64,8 +60,6 @@ class ClonedPolicy(BasePolicy):
     end of its episode repeats the last action. What several grippers do together has no order, so that a number
     between two such choices means nothing: each gripper has a column of its own here, and what they do is the nearest
     of what was demonstrated.
-
-    From pixels what sees also learns the way to the goal of each step, as that of a learner does; see `goals_of_steps`.
 
     Args:
         setup: Where it acts; with a state, it is what that is of.
@@ -89,8 +83,8 @@ class ClonedPolicy(BasePolicy):
         if state is not None:
             horizon, history = int(state["horizon"]), int(state["history"])
             check_arms(self.name, state.get("arms", ()), task)
-        self._goal_weight = setup.config.sac.goal_weight if state is None else float(state.get("sees_goal", False))
-        config = replace(setup.config, sac=replace(setup.config.sac, goal_weight=self._goal_weight))
+        # Without the way to the goal: in a clone it helped nowhere, see docs/benchmarks.md, "Goals on the way".
+        config = replace(setup.config, sac=replace(setup.config.sac, goal_weight=0.0))
         self._perception = make_perception(dict(setup.observations), config)
         percepts = self._perception.spec
         wanted = (STATE_PREFIX, *(f"{IMAGE_PREFIX}{camera}" for camera in self._cameras(setup)))
@@ -166,7 +160,7 @@ class ClonedPolicy(BasePolicy):
         Returns:
             `loss`, the mean over the last tenth; `episodes` and `steps` that it learned from.
         """
-        state, images, chunks, to_goal, count = self._examples(episodes)
+        state, images, chunks, count = self._examples(episodes)
         if self._more:
             self._grips = np.unique(chunks.numpy()[..., -self.spec.grippers :].reshape(-1, self.spec.grippers), axis=0)
         network, generator, updates = self._network.requires_grad_(True), self._generator, self._updates
@@ -183,10 +177,7 @@ class ClonedPolicy(BasePolicy):
             seen = None if images is None else torch.from_numpy(images.sample(picked.numpy(), crops))
             noise = torch.randn(size, *chunks.shape[1:], generator=generator)
             time = torch.rand(size, generator=generator)
-            condition = network.condition(state[picked], seen)
-            loss = network.loss(condition, chunks[picked], noise, time)
-            if to_goal.shape[1]:
-                loss = loss + self._goal_weight * goal_loss(network.head.to_goal(condition), to_goal[picked])
+            loss = network.loss(network.condition(state[picked], seen), chunks[picked], noise, time)
             optimizer.zero_grad()
             loss.backward()  # type: ignore[no-untyped-call]
             optimizer.step()
@@ -206,7 +197,7 @@ class ClonedPolicy(BasePolicy):
     def _examples(self, episodes: Iterable[Episode]) -> _ClonedSteps:
         """Return what is learned of these episodes."""
         ages, ahead = np.arange(self.spec.history), np.arange(self.spec.horizon)
-        states, images, chunks, ways, count = [], [], [], [], 0
+        states, images, chunks, count = [], [], [], 0
         for episode in episodes:
             if episode.facts.success is False:
                 continue
@@ -225,10 +216,9 @@ class ClonedPolicy(BasePolicy):
                 continue
             count += 1
             percepts = list(self._perception.of_rows(episode.observations))
-            known = np.stack([percept.state for percept in percepts])
-            states.append(known[np.maximum(rows[:, None] - ages, 0)].reshape(len(rows), -1))
+            state = np.stack([percept.state for percept in percepts])
+            states.append(state[np.maximum(rows[:, None] - ages, 0)].reshape(len(rows), -1))
             chunks.append(self._split(episode.action)[np.minimum(rows[:, None] + ahead, len(episode) - 1)])
-            ways.append(self._ways(known, episode)[rows])
             images += [percepts[row].images for row in rows]
         if not chunks:
             raise DataError(f"base {self.name}: no demonstration with a step of an operator that did not fail")
@@ -237,17 +227,8 @@ class ClonedPolicy(BasePolicy):
         for slot, image in enumerate(images):
             if memory is not None and image is not None:
                 memory.write(slot, image)
-        state, chunk, to_goal = (torch.from_numpy(np.concatenate(columns)) for columns in (states, chunks, ways))
-        return _ClonedSteps(state, memory, chunk, to_goal, count)
-
-    def _ways(self, state: np.ndarray, episode: Episode) -> np.ndarray:
-        """Return the way of each step to its goal, shape (T, pose), from the states of all rows (T + 1, state)."""
-        steps, tools = len(episode), self._perception.spec.tools
-        pose = state[:, list(tools.pose)]
-        if not episode.facts.success:
-            return np.full_like(pose[:steps], np.nan)
-        way: np.ndarray = pose[goals_of_steps(state[:, list(tools.width)], steps, steps)] - pose[:steps]
-        return way
+        stacked, chunk = torch.from_numpy(np.concatenate(states)), torch.from_numpy(np.concatenate(chunks))
+        return _ClonedSteps(stacked, memory, chunk, count)
 
     def _split(self, actions: np.ndarray) -> np.ndarray:
         """Return actions (T, n) with a column for each gripper in place of the one of their joint choice."""
@@ -273,7 +254,6 @@ class ClonedPolicy(BasePolicy):
             **({"grips": self._grips.tolist()} if self._more else {}),
             "observations": {key: list(shape) for key, shape in self.spec.observations.items()},
             "sees": self._sees,
-            "sees_goal": self._network.sees_goal,
             "horizon": self.spec.horizon,
             "history": self.spec.history,
             "parameters": {name: value.clone() for name, value in self._network.state_dict().items()},

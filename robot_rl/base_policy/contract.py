@@ -254,18 +254,10 @@ def _not_steered(base: BasePolicy, config: TrainConfig) -> list[str]:
             "it has no noise that could be learned; set base.correction=residual, or base.kind=chunk with at most one "
             "gripper"
         ]
-    wrong = []
     mine, wanted = (base.spec.horizon, base.spec.history), (config.base.horizon, config.base.history)
-    if mine != wanted:
-        text = "its network has base.horizon={}, base.history={}, and here they are {}, {}"
-        wrong.append(text.format(*mine, *wanted))
-    if config.observations == "pixels" and base.flow.sees_goal != (config.sac.goal_weight > 0):
-        taught = "was" if base.flow.sees_goal else "was not"
-        wrong.append(
-            f"its network {taught} taught the way to the goal, and here sac.goal_weight={config.sac.goal_weight:g}; "
-            "take the sac.goal_weight with which it was trained, or train it again: `robot-rl base train`"
-        )
-    return wrong
+    if mine == wanted:
+        return []
+    return ["its network has base.horizon={}, base.history={}, and here they are {}, {}".format(*mine, *wanted)]
 
 
 def check_arms(base: str, arms: Sequence[str], task: EnvironmentSpec) -> None:

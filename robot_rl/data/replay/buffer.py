@@ -53,7 +53,7 @@ class ReplayBuffer(SampledMemory):
         state_size: Elements of a packed observation.
         action_size: Elements of an action.
         images: What is kept of the frames of an observation; None keeps nothing.
-        tools: Where the tools are in the state, by which the way to a goal is measured; see `goals_of_steps`.
+        tools: Where the tools are in the state, by which the way to a goal is measured; see `mark_goals`.
         device: Where images are kept and looked at; everything else is small and stays with the CPU.
         shaped: Whether observations have a potential Phi; what is sampled is R + gamma^m Phi(s') - Phi(s) (Ng 1999).
         rewards: Smallest and largest possible reward of a step; others are refused. None takes any.

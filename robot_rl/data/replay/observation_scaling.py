@@ -67,7 +67,9 @@ class ObservationPacker:
             SpecError: if a key is missing, has another shape than its spec, or another number of rows than the first.
         """
         columns = {key: self._get(observations, key) for key in self.keys}
-        rows = len(columns[self.keys[0]]) if self.keys else 0
+        rows = len(
+            next(iter((columns or observations).values()), ())
+        )  # where only frames are observed, as many as these
         for key, value in columns.items():
             if value.shape != (rows, *self._shapes[key]):
                 raise SpecError(f"observations[{key}]: shape {value.shape}, expected {(rows, *self._shapes[key])}")

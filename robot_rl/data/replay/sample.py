@@ -27,8 +27,8 @@ class Sample(NamedTuple):
         next_observation: As `observation`, at step t + m.
         images: What networks see at step t, one random crop of each camera, (..., *view_shape); None without images.
         next_images: As `images`, at step t + m.
-        to_goal: How the pose changes from step t to its goal, see `goals_of_steps`, (..., pose); NaN where the episode
-            did not end in success, or has not ended yet. None of a buffer without a pose.
+        to_goal: How the pose changes from step t to its goal, see `mark_goals`, (..., pose); NaN where the episode did
+            not end in success, or has not ended yet. None of a buffer without a pose.
         simulated: 1 where the step was taken over from another run, else 0, (...). None of a buffer that does not tell.
         following: As `observation`, at step t + 1. None with `simulated`.
         demonstrated: How many of the row's actions, from its first one on, count as demonstrated, also as a correction:
@@ -50,18 +50,25 @@ class Sample(NamedTuple):
     corrected: np.ndarray | None = None
 
 
-def goals_of_steps(widths: np.ndarray, steps: int, success_at: int) -> np.ndarray:
-    """Return the position of the row that each step of an episode has as its goal, shape (steps,).
+def mark_goals(
+    columns: Mapping[str, np.ndarray], first: int, steps: int, success_at: int, width: tuple[int, ...]
+) -> None:
+    """Write the goals of the steps of an episode, for `way_to_goal`.
 
     The goal of a step is where the tools are when a gripper next begins to move, or else at the success. So tasks of
     several parts have a goal for each, as where a gripper moves is where something is: a keyframe (James 2022). A move
     that is soon taken back is none.
 
     Args:
-        widths: Of the grippers in the rows up to the success, shape (success_at + 1, grippers), scaled as a state is.
+        columns: Of a `ReplayBuffer`.
+        first: Slot of the first step, modulo the capacity.
         steps: Of the episode.
         success_at: Position of the row that the success led to; steps behind it have it as their goal, too.
+        width: Elements of the state that are the widths of grippers.
     """
+    success_at = min(success_at, steps)
+    slots = (first + np.arange(success_at + 1)) % len(columns["state"])
+    widths = columns["state"][slots[:, None], np.array(width, int)]
     change = np.diff(widths, axis=0)
     begins = np.abs(change) > GRIPPER_MOVE
     begins[1:] &= ~(begins[:-1] & (change[1:] * change[:-1] > 0))  # nothing begins where the same move goes on
@@ -69,26 +76,7 @@ def goals_of_steps(widths: np.ndarray, steps: int, success_at: int) -> np.ndarra
     lasts = np.abs(widths[later] - widths[:-1]) > GRIPPER_MOVE
     goals = np.append(np.flatnonzero((begins & lasts).any(axis=1)), success_at)
     next_goal = np.minimum(np.searchsorted(goals, np.arange(steps)), len(goals) - 1)
-    positions: np.ndarray = goals[next_goal]
-    return positions
-
-
-def mark_goals(
-    columns: Mapping[str, np.ndarray], first: int, steps: int, success_at: int, width: tuple[int, ...]
-) -> None:
-    """Write the goals of the steps of an episode, for `way_to_goal`; see `goals_of_steps`.
-
-    Args:
-        columns: Of a `ReplayBuffer`.
-        first: Slot of the first step, modulo the capacity.
-        steps: Of the episode.
-        success_at: Position of the row that the success led to.
-        width: Elements of the state that are the widths of grippers.
-    """
-    success_at, capacity = min(success_at, steps), len(columns["state"])
-    slots = (first + np.arange(success_at + 1)) % capacity
-    widths = columns["state"][slots[:, None], np.array(width, int)]
-    columns["goal_at"][(first + np.arange(steps)) % capacity] = goals_of_steps(widths, steps, success_at)
+    columns["goal_at"][(first + np.arange(steps)) % len(columns["state"])] = goals[next_goal]
 
 
 def way_to_goal(columns: Mapping[str, np.ndarray], slots: np.ndarray, pose: tuple[int, ...]) -> np.ndarray:

@@ -73,17 +73,13 @@ class ChunkNetwork(nn.Module):
         self.scale: Tensor
         self.frequencies: Tensor
 
-    @property
-    def sees_goal(self) -> bool:
-        """Whether it was made to estimate the way to the goal, see `ImageHead`."""
-        return isinstance(self.head, ImageHead) and self.head.goal is not None
-
     @torch.no_grad()
     def standardise(self, states: Tensor) -> None:
         """Set the standardisation of the state by that of examples (M, state)."""
-        deviation = states.std(0, correction=0).clamp_min(LEAST_DEVIATION)
+        mean = states.mean(0)
+        deviation = (states - mean).square().mean(0).sqrt().clamp_min(LEAST_DEVIATION)
         self.scale.copy_(1.0 / deviation)
-        self.shift.copy_(-states.mean(0) / deviation)
+        self.shift.copy_(-mean / deviation)
 
     def condition(self, state: Tensor, images: Tensor | None) -> Tensor:
         """States (B, state) and images (B, *view_shape) -> (B, head.size)."""
@@ -137,7 +133,7 @@ def make_chunk_network(
     action_size: int,
     flow: bool,
 ) -> ChunkNetwork:
-    """Make the network of a base, on the device of the generator; see `ChunkNetwork`."""
+    """Make the network of a base for percepts without a pose, on the device of the generator; see `ChunkNetwork`."""
     return ChunkNetwork(
         make_head(percepts, config, generator, history),
         state_size=percepts.state_size * history,

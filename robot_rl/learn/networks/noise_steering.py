@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import torch
 from torch import Tensor, nn
 
 from robot_rl.config.components import TrainConfig
 from robot_rl.config.schedule import value_at
-from robot_rl.data.replay.percept import PerceptSpec
+from robot_rl.data.replay.percept import NO_TOOLS, PerceptSpec
 from robot_rl.env.choice import GRIPPER_CHOICES
 from robot_rl.env.environment import EnvironmentSpec
 from robot_rl.learn.networks.chunk_network import ChunkNetwork, make_chunk_network
@@ -59,7 +61,7 @@ def make_noise_steering(
 ) -> NoiseSteering:
     """Make the steering of a run's base, for its network to be loaded into."""
     network = make_chunk_network(
-        percepts,
+        replace(percepts, tools=NO_TOOLS),
         config,
         torch.Generator(),
         horizon=config.base.horizon,

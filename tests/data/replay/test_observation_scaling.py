@@ -34,6 +34,12 @@ def test_rows_are_packed_like_single_observations():
     assert np.array_equal(packer.pack_rows(rows), np.stack(expected))
 
 
+def test_where_only_frames_are_observed_there_are_as_many_empty_rows():
+    packer = ObservationPacker({"images/wrist": SPECS["images/wrist"]})
+    assert packer.pack_rows({"images/wrist": np.zeros((5, 4, 4, 3), np.uint8)}).shape == (5, 0)
+    assert packer.pack_rows({}).shape == (0, 0)
+
+
 def test_each_call_returns_its_own_memory():
     packer = ObservationPacker(SPECS)
     first = packer.pack(ROW)
