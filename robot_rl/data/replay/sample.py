@@ -11,8 +11,8 @@ from robot_rl.data.replay.percept import Images
 
 GRIPPER_MOVE = 0.05
 """Change of a gripper's width, scaled as in the state (unit 4 cm), beyond which it moves."""
-LASTING_STEPS = 5
-"""A move that is taken back within so many steps is none; exploration makes such."""
+LASTING_STEPS = 10
+"""A move that is taken back within so many steps is none; exploration makes such, and grasps that fail."""
 
 
 class Sample(NamedTuple):
@@ -56,8 +56,8 @@ def mark_goals(
     """Write the goals of the steps of an episode, for `way_to_goal`.
 
     The goal of a step is where the tools are when a gripper next begins to move, or else at the success. So tasks of
-    several parts have a goal for each, as where a gripper moves is where something is: a keyframe (James 2022). A move
-    that is soon taken back is none.
+    several parts have a goal for each, as where a gripper moves is where something is: a keyframe (James 2022). See
+    `lasting_moves`.
 
     Args:
         columns: Of a `ReplayBuffer`.
@@ -69,14 +69,33 @@ def mark_goals(
     success_at = min(success_at, steps)
     slots = (first + np.arange(success_at + 1)) % len(columns["state"])
     widths = columns["state"][slots[:, None], np.array(width, int)]
-    change = np.diff(widths, axis=0)
-    begins = np.abs(change) > GRIPPER_MOVE
-    begins[1:] &= ~(begins[:-1] & (change[1:] * change[:-1] > 0))  # nothing begins where the same move goes on
-    later = np.minimum(np.arange(success_at) + LASTING_STEPS, success_at)
-    lasts = np.abs(widths[later] - widths[:-1]) > GRIPPER_MOVE
-    goals = np.append(np.flatnonzero((begins & lasts).any(axis=1)), success_at)
+    goals = np.array(sorted({success_at, *(move for one in widths.T for move in lasting_moves(one))}))
     next_goal = np.minimum(np.searchsorted(goals, np.arange(steps)), len(goals) - 1)
     columns["goal_at"][(first + np.arange(steps)) % len(columns["state"])] = goals[next_goal]
+
+
+def lasting_moves(width: np.ndarray) -> list[int]:
+    """Return the positions of the rows in which a gripper begins to move, without moves that are soon taken back.
+
+    The move that takes one back is none, either.
+
+    Args:
+        width: Of one gripper in the rows of an episode, scaled as in the state, shape (rows,).
+    """
+    change = np.diff(width)
+    begins = np.abs(change) > GRIPPER_MOVE
+    begins[1:] &= ~(begins[:-1] & (change[1:] * change[:-1] > 0))  # nothing begins where the same move goes on
+    moves, at = np.flatnonzero(begins).tolist(), 0
+    while at + 1 < len(moves):
+        move, back = moves[at], moves[at + 1]
+        before, between = width[move], width[back]
+        after = width[moves[at + 2]] if at + 2 < len(moves) else width[-1]
+        if back - move < LASTING_STEPS and abs(after - before) < abs(after - between):
+            del moves[at : at + 2]
+            at = max(at - 1, 0)  # what was before it may now be taken back by what comes behind it
+        else:
+            at += 1
+    return moves
 
 
 def way_to_goal(columns: Mapping[str, np.ndarray], slots: np.ndarray, pose: tuple[int, ...]) -> np.ndarray:
