@@ -37,8 +37,9 @@ from robot_rl.data.schema import ARMS_COLUMN, BASE_COLUMN, IMAGE_PREFIX, Episode
 from robot_rl.data.store.info import control_rate
 from robot_rl.data.store.operator_labels import outcomes
 from robot_rl.data.store.store import EpisodeStore
-from robot_rl.errors import DataError, RunDirectoryError
+from robot_rl.errors import DataError
 from robot_rl.system.atomic_file import write_atomically, writing
+from robot_rl.system.build_aside import build_aside
 
 ImageFormat = Literal["png", "video"]
 VIDEO_OPTIONS = {"crf": "12", "preset": "medium", "g": "2"}
@@ -62,7 +63,7 @@ def export_lerobot(
     scene: Collection[str] = (),
     on_episode: Callable[[], object] = lambda: None,
 ) -> dict[str, Any]:
-    """Write the episodes of a store into a new directory.
+    """Write the episodes of a store into a new directory, which is there once it is whole.
 
     Args:
         store: The store.
@@ -94,18 +95,15 @@ def export_lerobot(
     rate = fps or _frame_rate(first.stamp_obs)
     if rate is None:
         raise DataError(f"{store.path}: its stamps do not give the frame rate; give it with --fps")
-    with writing(out):
-        if out.exists() and any(out.iterdir()):
-            raise RunDirectoryError(f"{out}: not empty; choose another directory")
-        out.mkdir(parents=True, exist_ok=True)
-    writer = _Writer(out, columns, images, rate, task or str(store.metadata.get("task") or ""))
-    for episode_id in ids:
-        episode = store.read(episode_id)
-        if fps is None:
-            _check_rate(episode, rate)
-        writer.add(episode)
-        on_episode()
-    writer.finish(store)
+    with build_aside(out) as built:
+        writer = _Writer(built, columns, images, rate, task or str(store.metadata.get("task") or ""))
+        for episode_id in ids:
+            episode = store.read(episode_id)
+            if fps is None:
+                _check_rate(episode, rate)
+            writer.add(episode)
+            on_episode()
+        writer.finish(store)
     return {"episodes": len(ids), "frames": writer.frames, "fps": rate, "images": images, "beside": list(NOT_HELD)}
 
 

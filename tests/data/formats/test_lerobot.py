@@ -275,7 +275,8 @@ def test_a_dataset_has_one_rate_and_scatter_of_the_clock_is_none(tmp_path):
         two.append(at_rate(1, 20))
         with pytest.raises(DataError, match=r"episode-1: 20 steps a second, the first one 7\.5; .* --fps"):
             export_lerobot(two, tmp_path / "two-out")
-        assert export_lerobot(two, tmp_path / "given", fps=20)["fps"] == 20
+        assert sorted(path.name for path in tmp_path.iterdir()) == ["near", "near-out", "two"], "half a dataset is none"
+        assert export_lerobot(two, tmp_path / "two-out", fps=20)["fps"] == 20
 
 
 def interpreter_with_lerobot():
