@@ -86,6 +86,9 @@ class SACConfig(Section):
     (Eberhard 2023), which moves where white noise averages out. Empty: white noise."""
     gripper_exploration: Annotated[Fraction, FORKABLE] = 0.02
     """Chance of a random choice while training, where an action has one: a gripper, a Discrete space."""
+    deployed_noise: Annotated[Fraction, RESUMABLE] = 0.0
+    """Share of its noise with which the policy acts where it is evaluated or deployed; it follows from the seed of the
+    episode. 0: it acts by its mean, 1: as it explores. Where a mean stands still, noise goes on searching."""
 
 
 @dataclass(frozen=True, config=STRICT)

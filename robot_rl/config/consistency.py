@@ -7,6 +7,9 @@ from robot_rl.config.components import TrainConfig
 from robot_rl.config.environment import EnvironmentConfig
 from robot_rl.errors import ConfigError
 
+WITHOUT_NOISE = ("bc", "iql")
+"""Algorithms that fit the mean of a policy alone."""
+
 
 def check_consistent(config: TrainConfig, *, resumed: bool = False) -> None:
     """Raise if settings contradict each other.
@@ -34,6 +37,7 @@ def check_consistent(config: TrainConfig, *, resumed: bool = False) -> None:
             f"intervention.call.rule={config.intervention.call.rule} with algorithm.name=bc: it asks the critics, and "
             "bc has none; set intervention.call.rule=time"
         )
+    check_deployed_noise(config)
     if FAMILY_MARK in config.task:
         config.intervention.refuse(f"in {config.task} an expert takes over, as environment.takeovers says")
     if config.environment.takeovers and not config.environment.expert and not resumed:
@@ -143,6 +147,20 @@ def _check_gap(config: TrainConfig) -> None:
         raise ConfigError(f"{gap} with replay.hindsight_goals={config.replay.hindsight_goals}: set it to 0")
     if config.engine.compile:
         raise ConfigError(f"{gap} with engine.compile=true: its steps draw noise, and cannot be compiled yet")
+
+
+def check_deployed_noise(config: TrainConfig) -> None:
+    """Check that a policy that shall act with its noise has learned any.
+
+    Raises:
+        ConfigError: if it has not.
+    """
+    noise, name = config.sac.deployed_noise, config.algorithm.name
+    if noise and name in WITHOUT_NOISE:
+        raise ConfigError(
+            f"sac.deployed_noise={noise:g} with algorithm.name={name}: it learns a mean and no noise; set "
+            "sac.deployed_noise=0"
+        )
 
 
 def _check_base(config: TrainConfig) -> None:

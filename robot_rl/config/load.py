@@ -15,6 +15,7 @@ from typing import Any, Literal, NamedTuple, TypeVar, get_args, get_origin
 from pydantic import ValidationError
 
 from robot_rl.config.components import WORLD_SECTIONS, TrainConfig
+from robot_rl.config.consistency import check_deployed_noise
 from robot_rl.config.describe import describe_type, key_names
 from robot_rl.config.field_types import annotations_of, bare_type, section_type
 from robot_rl.config.resuming import as_without, renamed_setting, with_new_names
@@ -26,6 +27,8 @@ _T = TypeVar("_T")
 ALIASES = {"steps": "env_steps", "obs": "observations"}
 """Flags of `robot-rl train` that stand for settings of other names."""
 
+DEPLOYED = "sac.deployed_noise"
+"""The setting of how a finished policy acts."""
 _MAX_SHOWN = 200
 """Characters of a refused value that a message shows."""
 
@@ -117,24 +120,28 @@ def flat_settings(tree: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
 def in_other_world(config: TrainConfig, task: str | None = None, overrides: Sequence[str] = ()) -> TrainConfig:
     """Return the configuration of a run with another world: another task, or other settings of `WORLD_SECTIONS`.
 
+    `sac.deployed_noise`, how the same policy acts, may be another one, too.
+
     Args:
         config: Of the run.
         task: Name of the task; None keeps it.
         overrides: See `load_config`.
 
     Raises:
-        ConfigError: if a setting is not one of the world's, or has a wrong value.
+        ConfigError: if a setting is none of these, or has a wrong value.
     """
     tree = config_to_dict(config) | ({} if task is None else {"task": task})
     for override in overrides:
         update = _read_override(override)
-        if not update.keys() <= {*WORLD_SECTIONS}:
+        if any(key != DEPLOYED and key.split(".")[0] not in WORLD_SECTIONS for key in flat_settings(update)):
             raise ConfigError(
-                f"{override!r} is no setting of the world, and the policy stays as it is; valid sections: "
-                f"{', '.join(WORLD_SECTIONS)}"
+                f"{override!r} is no setting of the world, and the policy stays as it is; valid: {DEPLOYED} and the "
+                f"sections {', '.join(WORLD_SECTIONS)}"
             )
         tree = _merge(tree, update)
-    return _checked(TrainConfig, tree, {})
+    other = _checked(TrainConfig, tree, {})
+    check_deployed_noise(other)
+    return other
 
 
 def dump_config(config: TrainConfig, path: Path) -> None:

@@ -108,7 +108,7 @@ class Rollout:
         return self._env.environment_spec
 
     def begin(self, seed: int, episode_id: str, *, demonstrate: bool = False) -> None:
-        """Start an episode; everything random in the scene and the operator follows from `seed`."""
+        """Start an episode; everything random in the scene, the operator and a deployed policy follows from `seed`."""
         start = self._env.start(seed, episode_id, demonstrate=demonstrate)
         observation = start.observation
         if self._base is not None:
@@ -117,7 +117,7 @@ class Rollout:
         self._rows.clear()
         self._decided.clear()
         if self.policy is not None:
-            self.policy.exploration.restart()
+            self.policy.begin(seed)
         self._perceive(observation)
         self._builder = EpisodeBuilder(episode_id)
         spec = self._env.environment_spec
@@ -147,7 +147,7 @@ class Rollout:
         """Play one control period; return the result when the episode ends with it.
 
         Args:
-            deterministic: Act by the mean of the policy.
+            deterministic: Act as the policy is deployed: nothing is random but by the seed of the episode.
             last: Cut the episode after this step, e.g. because the run's steps are used up; it counts as truncated.
             uniform: Source of a uniformly random action to take instead of the policy's.
             base_alone: Take the base's proposal as it is.

@@ -61,8 +61,8 @@ def evaluate_run(
         decisions: Also evaluate it at these rates of its decisions [Hz], on the same resets, see `frequency_average`.
 
     Returns:
-        The summary of the evaluation, `task`, `world` and its `changes` from the run's, the episodes' `results`, and
-        `video`: its path, or None if there is none; with `decisions` also `frequency_average`.
+        The summary of the evaluation, `task`, `world` and its `changes` from the run's, `deployed_noise` as it was, the
+        episodes' `results`, and `video`: its path, or None if there is none; with `decisions` also `frequency_average`.
 
     Raises:
         UnknownNameError: if the scene has no such camera.
@@ -138,6 +138,7 @@ def evaluate_run(
         "world": world_of(config),
         "changes": _changes(world_of(trained), world_of(config)),
         "policy": digest,
+        "deployed_noise": config.sac.deployed_noise,
         **evaluation.summary(),
         "video": None if video is None else str(video),
         "results": evaluation.rows(),

@@ -116,7 +116,7 @@ class Evaluation:
 
 
 class HeldOut:
-    """Held-out episodes of the deterministic policy, one after the other; one that is cut is played again.
+    """Held-out episodes of the policy as it is deployed, one after the other; one that is cut is played again.
 
     Args:
         rollout: Environment and policy; interventions are off in it.
@@ -173,7 +173,7 @@ def evaluate(
     may_start: Callable[[], bool] = lambda: True,
     stop: Callable[[], bool] = lambda: False,
 ) -> Evaluation:
-    """Play held-out episodes with the deterministic policy, without an operator; one that is cut is played again.
+    """Play held-out episodes with the policy as it is deployed, without an operator; one that is cut is played again.
 
     Args:
         rollout: Environment and policy; interventions are off in it.

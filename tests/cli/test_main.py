@@ -262,6 +262,17 @@ def test_eval_keeps_its_episodes_if_asked(finished, tmp_path):
 
 
 @pytest.mark.slow
+def test_eval_with_the_policys_noise(finished, capsys):
+    path, answers = str(finished[0]), []
+    for share in ("0", "1", "1"):
+        assert main(["eval", path, "--episodes", "2", "--json", "--set", f"sac.deployed_noise={share}"]) == 0
+        answers.append(json.loads(capsys.readouterr().out))
+    assert [one["deployed_noise"] for one in answers] == [0.0, 1.0, 1.0]
+    assert answers[1] == answers[2]
+    assert answers[0]["results"] != answers[1]["results"]
+
+
+@pytest.mark.slow
 def test_eval_in_another_world_records_it(finished, tmp_path, capsys):
     path, file = str(finished[0]), tmp_path / "results" / "biased.json"
     world = ["--set", "world.wrench_bias=2", "--set", "simulation.command_delay=0.05"]
@@ -291,6 +302,7 @@ def test_eval_in_another_world_records_it(finished, tmp_path, capsys):
         (("--set", "world.tilt=0.1"), "reach has no world.tilt; it has arm, wrench_bias"),
         (("--set", "sac.discount=0.5"), "is no setting of the world, and the policy stays as it is"),
         (("--set", "world.brightnes=2"), "did you mean 'world.brightness'"),
+        (("--set", "sac.deployed_noise=2"), "sac.deployed_noise: 2 should be less than or equal to 1"),
     ],
 )
 def test_a_world_that_does_not_fit_is_refused_in_one_line(finished, capsys, call, expected):

@@ -27,7 +27,7 @@ FREE = {
     *("environment.python", "intervention.enabled"),
     *("encoder.crops", "encoder.shift", "encoder.precision"),
     *(f"evaluation.{field.name}" for field in dataclasses.fields(EvaluationConfig)),
-    "reward.truth",
+    *("reward.truth", "sac.deployed_noise"),
     *(f"reward.budget.{field.name}" for field in dataclasses.fields(BudgetConfig)),
 }
 CONDITIONAL = {"reward.path", "reward.shaping.head", "world.arm"}

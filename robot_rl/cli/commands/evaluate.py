@@ -32,7 +32,10 @@ def add_eval_command(commands: Any, make: MakeParser) -> None:
     )
     parser.add_argument("run", type=Path, metavar="RUN", help="run directory")
     parser.add_argument("--task", metavar="TASK", help="another task, in which the policy observes and acts alike")
-    add_set_flag(parser, "another world: a setting of `world`, `simulation`, `randomization` or `environment`")
+    add_set_flag(
+        parser,
+        "another world: a setting of `world`, `simulation`, `randomization` or `environment`; or sac.deployed_noise",
+    )
     parser.add_argument("--episodes", type=positive, metavar="N", help="how many (default: as the run was configured)")
     parser.add_argument("--seed", type=natural, metavar="N", help="which resets (default: as the run was configured)")
     parser.add_argument(

@@ -166,7 +166,8 @@ class Policy(nn.Module):
         hidden_sizes: Widths of the hidden layers.
         generator: Source of all randomness, from initialisation to exploration. Its device is the policy's device.
         gripper_exploration: Chance of a random choice when `act` is not deterministic.
-        exploration: The noise of `act` when it is not; None: white.
+        deployed_noise: Share of its noise with which it acts when `act` is deterministic.
+        exploration: The noise of `act`; None: white.
         residual: Where its input has the proposal of a base, which it corrects; None: it does not.
         steering: Of the noise of a base, which is then its output; a gripper does what follows from it.
         ranks: The processes that train it together.
@@ -186,6 +187,7 @@ class Policy(nn.Module):
         generator: torch.Generator,
         gripper_exploration: float = 0.0,
         exploration: ExplorationNoise | None = None,
+        deployed_noise: float = 0.0,
         residual: Residual | None = None,
         steering: NoiseSteering | None = None,
         ranks: Ranks = ALONE,
@@ -202,6 +204,7 @@ class Policy(nn.Module):
             raise ConfigError(f"action_size {action_size} is no action; valid: 1 or more")
         self.generator, self.ranks = generator, ranks
         self.gripper_exploration, self.exploration = gripper_exploration, exploration or ExplorationNoise()
+        self.deployed_noise, self._deployed = deployed_noise, torch.Generator(generator.device)
         acting = hidden_sizes if self.continuous_size else ()  # without continuous actions it has no parameters
         self.actor = StackedMLP(1, head.size, acting, 2 * self.output_size, generator)
         self.gripper: StackedMLP | None = None
@@ -277,15 +280,27 @@ class Policy(nn.Module):
         whole = torch.randn(shape, generator=self.generator, device=self.generator.device)
         return self.ranks.own(whole).flatten(0, 1)
 
+    def begin(self, seed: int) -> None:
+        """Begin an episode, whose noise begins anew; that of a deployed policy follows from the seed."""
+        self.exploration.restart()
+        self._deployed.manual_seed(seed)
+
+    def _draw_deployed(self, rows: int) -> Tensor:
+        return torch.randn(rows, self.output_size, generator=self._deployed, device=self._deployed.device)
+
     @torch.no_grad()
     def act(self, state: Tensor, images: Tensor | None = None, *, deterministic: bool) -> Tensor:
         """State (B, state) and images (B, *view_shape) -> (B, act) in [-1, 1].
 
-        Unless it is deterministic, the noise goes on from that of the calls before, until `exploration.restart`.
+        Where it is deterministic it acts as it is deployed: by its mean, or with a share of its noise, which follows
+        from the seed of the episode. Noise goes on from that of the calls before, until `begin`.
         """
         latent = self.head(state, images)
-        if deterministic:
+        if deterministic and not self.deployed_noise:
             output: Tensor = self(latent)[0].tanh()
+        elif deterministic:
+            noise = self.exploration.draw(lambda: self._draw_deployed(len(latent)))
+            output, _ = self.sample(latent, self.deployed_noise * noise)
         else:
             output, _ = self.sample(latent, self.exploration.draw(lambda: self.draw_noise(latent)))
         action = self.executed(output, self.proposal(state, images))
@@ -344,6 +359,7 @@ def make_policy(
         generator=generator,
         gripper_exploration=config.sac.gripper_exploration,
         exploration=ExplorationNoise(config.sac.exploration_times),
+        deployed_noise=config.sac.deployed_noise,
         residual=residual,
         steering=steering,
         ranks=ranks,

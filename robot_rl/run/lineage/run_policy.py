@@ -26,7 +26,7 @@ CHOICE_VALUES = "gripper.last.bias"
 
 
 class RunPolicy(BasePolicy):
-    """The deployed policy of a run, which acts without exploration, one action or a chunk of them at a time.
+    """The deployed policy of a run, which acts as it is evaluated, one action or a chunk of them at a time.
 
     Args:
         setup: Its path is the run directory; the new run keeps a copy and needs the other one no more.
@@ -69,6 +69,11 @@ class RunPolicy(BasePolicy):
     def identity(self) -> str:
         """A hash of the parameters."""
         return fingerprint(self._state["policy"])
+
+    def begin(self, seed: int, environment: object) -> None:
+        """Start an episode; any noise of the policy follows from the seed."""
+        del environment
+        self._policy.begin(seed)
 
     def plan(self, history: Sequence[Stamped]) -> ActionChunk:
         """Return the policy's action, or its chunk."""

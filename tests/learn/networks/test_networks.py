@@ -6,6 +6,7 @@ from torch import nn
 from torch.distributions import Normal, TanhTransform, TransformedDistribution
 
 from robot_rl.errors import CheckpointError, ConfigError
+from robot_rl.learn.networks.exploration_noise import ExplorationNoise
 from robot_rl.learn.networks.heads import StateHead
 from robot_rl.learn.networks.networks import LOG_STD_HIGH, LOG_STD_LOW, Policy, StackedMLP, squashed_sample
 
@@ -154,6 +155,40 @@ def test_gripper_explores_as_often_as_asked():
     assert abs(share.item() - 0.3 * 2 / 3) < 0.02  # one random draw in three is the greedy one
     still = policy(True, exploration=0.3).act(observation, deterministic=True)[:, -1]
     assert (still == greedy).all()
+
+
+@pytest.mark.parametrize("times", [(), (0.0, 4.0)])
+def test_a_policy_is_deployed_with_a_share_of_its_noise_that_follows_from_the_seed(times):
+    rows = torch.randn(4000, 5, generator=generator())
+
+    def played(share, seed):
+        one = randomized(policy(True))
+        one.deployed_noise, one.exploration = share, ExplorationNoise(times)
+        one.generator.manual_seed(seed)  # exploration goes on as it will, and does not count
+        one.begin(7)
+        return torch.cat([one.act(rows[:2000], deterministic=True), one.act(rows[2000:], deterministic=True)])
+
+    mean, half, whole = (played(share, seed=0) for share in (0.0, 0.5, 1.0))
+    assert torch.equal(whole, played(1.0, seed=1))
+    assert torch.equal(mean[:, -1], whole[:, -1]), "no choice is random"
+    away = [(one - mean)[:, :2].abs().mean().item() for one in (half, whole)]
+    assert 0 < away[0] < 0.75 * away[1]
+    explored = randomized(policy(True)).act(rows, deterministic=False)
+    assert abs((explored - mean)[:, :2].abs().mean().item() / away[1] - 1) < 0.1
+
+
+def test_the_noise_of_an_episode_is_that_of_no_other():
+    one = randomized(policy(False))
+    one.deployed_noise = 1.0
+    seen, actions = torch.randn(3, 5, generator=generator()), []
+    for seed in (1, 2, 1):
+        one.begin(seed)
+        actions.append(one.act(seen, deterministic=True))
+        actions.append(one.act(seen, deterministic=True))
+    assert torch.equal(actions[0], actions[4])
+    assert torch.equal(actions[1], actions[5])
+    assert not torch.equal(actions[0], actions[1])
+    assert not torch.equal(actions[0], actions[2])
 
 
 def test_policy_state_carries_the_whole_behaviour_and_is_a_copy():
