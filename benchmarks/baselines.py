@@ -31,7 +31,6 @@ from robot_rl.geometry import Pose, quat_conjugate, quat_multiply, yaw_pose
 from robot_rl.learn.actor import Rollout
 from robot_rl.learn.algorithms.bc import clone
 from robot_rl.learn.local_learner import LocalLearner
-from robot_rl.learn.networks.exploration_noise import ExplorationNoise
 from robot_rl.learn.networks.networks import Policy, make_policy
 from robot_rl.learn.perception import Perception, make_perception
 from robot_rl.run.demonstrate import record_demonstrations
@@ -74,10 +73,13 @@ class Scripted(Policy):
         self.chunk = ChunkLayout(1, env.spec_task.action_size)
         self._env, self._rule = env, rule
         self.generator = torch.Generator()
-        self.exploration = ExplorationNoise()
         self._stroke = 0  # steps of the stroke that are left
         self._toss = self._leant = self._rest = 0  # the next step of the toss, how long the pan has leaned, is to rest
         self._down = {"left": 0, "right": 0}  # steps since an end of the belt was pressed down
+
+    def begin(self, seed: int) -> None:
+        """Begin an episode; nothing that a rule does is random."""
+        del seed
 
     def act(self, state: Tensor, images: Tensor | None = None, *, deterministic: bool) -> Tensor:
         """Return the action of the rule; the packed observation is not used."""

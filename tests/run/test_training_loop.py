@@ -27,7 +27,6 @@ from robot_rl.errors import CheckpointError, DivergedError, RenderError
 from robot_rl.learn.actor import Rollout
 from robot_rl.learn.checkpoint import load_checkpoint
 from robot_rl.learn.local_learner import LocalLearner
-from robot_rl.learn.networks.exploration_noise import ExplorationNoise
 from robot_rl.learn.networks.networks import Policy
 from robot_rl.learn.perception import FrozenFeatures, Perception
 from robot_rl.run.directory.human_effort import HumanEffort
@@ -238,7 +237,9 @@ class Random(Policy):
         torch.nn.Module.__init__(self)
         self.chunk = ChunkLayout(1, 3)
         self.generator = torch.Generator().manual_seed(0)
-        self.exploration = ExplorationNoise()
+
+    def begin(self, seed):
+        """Nothing of an episode is remembered, and it draws by itself."""
 
     def act(self, state, images=None, *, deterministic):
         return torch.rand(1, 3, generator=self.generator) * 2 - 1

@@ -21,7 +21,6 @@ from robot_rl.env.robot_env import RobotEnv
 from robot_rl.env.task import WorkcellOptions
 from robot_rl.errors import CalibrationError, DataError
 from robot_rl.learn.actor import Rollout, StoreRecorder
-from robot_rl.learn.networks.exploration_noise import ExplorationNoise
 from robot_rl.learn.networks.networks import Policy
 from robot_rl.learn.perception import Perception
 
@@ -44,8 +43,10 @@ class ToAndFro(Policy):
         torch.nn.Module.__init__(self)
         self.chunk = ChunkLayout(1, size)
         self.generator = torch.Generator()
-        self.exploration = ExplorationNoise()
         self._rng, self._steps, self._size = np.random.default_rng(7), 0, size
+
+    def begin(self, seed):
+        """Nothing of an episode is remembered, and it draws by itself."""
 
     def act(self, state, images=None, *, deterministic):
         if self._steps % 3 == 0:
