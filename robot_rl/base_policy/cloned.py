@@ -219,14 +219,14 @@ class ClonedPolicy(BasePolicy):
             state = np.stack([percept.state for percept in percepts])
             states.append(state[np.maximum(rows[:, None] - ages, 0)].reshape(len(rows), -1))
             chunks.append(self._split(episode.action)[np.minimum(rows[:, None] + ahead, len(episode) - 1)])
-            images += [percepts[row].images for row in rows]
+            images += [seen for row in rows if (seen := percepts[row].images) is not None]
         if not chunks:
             raise DataError(f"base {self.name}: no demonstration with a step of an operator that did not fail")
-        spec = self._perception.spec.images
-        memory = image_memory(len(images), spec) if spec is not None else None
-        for slot, image in enumerate(images):
-            if memory is not None and image is not None:
-                memory.write(slot, image)
+        memory: ImageMemory | None = None
+        if (spec := self._perception.spec.images) is not None:
+            memory = image_memory(len(images), spec)
+            for slot, seen in enumerate(images):
+                memory.write(slot, seen)
         stacked, chunk = torch.from_numpy(np.concatenate(states)), torch.from_numpy(np.concatenate(chunks))
         return _ClonedSteps(stacked, memory, chunk, count)
 

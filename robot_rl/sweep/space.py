@@ -102,7 +102,7 @@ def read_space(path: Path, task: str) -> Space:
         raise ConfigError(f"{where}: settings must be a mapping of dotted keys to values, got {settings!r}")
     if taken := sorted((set(settings) | set(tree["space"])) & set(_GIVEN)):
         raise ConfigError(f"{where}: {', '.join(taken)} cannot be set here: the sweep gives task, seeds and steps")
-    if twice := sorted(set(flat_settings(settings)) & set(map(str, tree["space"]))):
+    if twice := sorted(({*map(str, settings)} | flat_settings(settings).keys()) & set(map(str, tree["space"]))):
         raise ConfigError(f"{where}: {', '.join(twice)} is under `space` and under `settings`; give it once")
     fixed = tuple(f"{key}={_text(value)}" for key, value in settings.items())
     axes = {str(key): _axis(where, str(key), value) for key, value in tree["space"].items()}

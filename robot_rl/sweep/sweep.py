@@ -23,13 +23,11 @@ from robot_rl.sweep.trial import TrialRun
 from robot_rl.system.atomic_file import to_json, write_atomically, writing
 from robot_rl.system.checked_json import parse_json, read_object
 from robot_rl.system.directory_lock import Lock
-from robot_rl.system.printable import one_line
+from robot_rl.system.printable import one_line, some
 
 SWEEP = "sweep.json"
 FORMAT = 1
 """Version of that file."""
-NAMED = 3
-"""Facts of another sweep that a message names."""
 
 Play = Callable[[Sequence[TrialRun]], Sequence[FailedJob[TrialRun]]]
 """Plays the runs that have no result; returns those that failed."""
@@ -257,13 +255,12 @@ class Sweep:
         except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
             raise RunDirectoryError(f"{file} is not as a sweep writes it: {error!r}") from error
         mine = self._facts()
-        here, there = flat_settings(mine), flat_settings(saved)
+        here, there = (flat_settings({key: facts[key] for key in mine if key in facts}) for facts in (mine, saved))
         if changed := sorted(key for key in here | there if here.get(key) != there.get(key)):
-            both = [f"{key}={_shown(there, key)}, here {_shown(here, key)}" for key in changed[:NAMED]]
-            more = f" and {len(changed) - NAMED} more" if len(changed) > NAMED else ""
+            both = [f"{key}={_shown(there, key)}, here {_shown(here, key)}" for key in changed]
             raise ConfigError(
-                f"{self.path} holds a sweep with {'; '.join(both)}{more}; continue it with the same, or choose another "
-                "--out (more trials are possible: a larger --budget)"
+                f"{self.path} holds a sweep with {some(both, between='; ')}; continue it with the same, or choose "
+                "another --out (more trials are possible: a larger --budget)"
             )
         if self._begun > self.schedule.budget:
             raise ConfigError(

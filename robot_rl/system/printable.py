@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 
 LONGEST = 300
 """Characters that are kept."""
@@ -26,6 +27,12 @@ def printable_error(text: str) -> str:
 def printable_json(text: str) -> str:
     """Return a JSON text of the same value in which all that `printable` escapes is an escape of JSON."""
     return "".join(c if c.isprintable() or c == "\n" else json.dumps(c)[1:-1] for c in text)
+
+
+def some(texts: Sequence[str], most: int = 3, between: str = ", ") -> str:
+    """Return the first texts, at most so many, and how many more there are."""
+    more = f" and {len(texts) - most} more" if len(texts) > most else ""
+    return between.join(texts[:most]) + more
 
 
 def one_line(text: str) -> str:

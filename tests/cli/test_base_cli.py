@@ -33,21 +33,14 @@ def trained(tmp_path_factory):
     return folder, train
 
 
+def evaluate(folder):
+    """The call that evaluates the trained base."""
+    return ["base", "eval", "reach", "--base", f"chunk:{folder / 'base.pt'}", "--episodes", "2"]
+
+
 def test_a_base_is_trained_and_evaluated_alone(trained, capsys):
     folder, train = trained
-    call = [
-        "base",
-        "eval",
-        "reach",
-        "--base",
-        f"chunk:{folder / 'base.pt'}",
-        "--episodes",
-        "2",
-        "--seed",
-        "100",
-        "--json",
-    ]
-    assert main(call) == 0
+    assert main([*evaluate(folder), "--seed", "100", "--json"]) == 0
     answer = json.loads(capsys.readouterr().out)
     assert (answer["episodes"], answer["name"]) == (2, f"chunk:{folder / 'base.pt'}")
     assert main([*train, *FEW]) == 1
@@ -57,17 +50,7 @@ def test_a_base_is_trained_and_evaluated_alone(trained, capsys):
 def test_its_episodes_are_kept(trained, tmp_path, capsys):
     folder, _ = trained
     played = tmp_path / "played"
-    call = [
-        "base",
-        "eval",
-        "reach",
-        "--base",
-        f"chunk:{folder / 'base.pt'}",
-        "--episodes",
-        "2",
-        "--record",
-        str(played),
-    ]
+    call = [*evaluate(folder), "--record", str(played)]
     assert main(call) == 0
     with EpisodeStore.open(played) as store:
         episodes = list(store.episodes())

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from robot_rl.system.atomic_file import to_json
-from robot_rl.system.printable import LONGEST, LONGEST_ERROR, one_line, printable, printable_error, printable_json
+from robot_rl.system.printable import LONGEST, LONGEST_ERROR, one_line, printable, printable_error, printable_json, some
 
 
 @given(st.text(st.characters()))
@@ -40,3 +40,8 @@ def test_json_that_is_printed_has_the_same_value_and_moves_no_terminal(text, ind
 def test_an_error_that_quotes_a_long_name_is_cut():
     assert len(printable_error("x" * 100_000)) == LONGEST_ERROR + 3
     assert printable_error("short") == "short"
+
+
+def test_some_of_many_are_named_and_the_others_counted():
+    assert [some(list("abcd")[:count]) for count in (0, 3, 4)] == ["", "a, b, c", "a, b, c and 1 more"]
+    assert some(list("abcd"), 2, "; ") == "a; b and 2 more"

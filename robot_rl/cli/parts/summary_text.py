@@ -12,6 +12,8 @@ def summary_lines(summary: dict[str, Any]) -> list[str]:
     digits = ".3f" if kind == "success" else ".5g"
     changed = ", ".join(f"{key}={value}" for key, value in summary.get("changes", {}).items())
     lines = [f"in another world: {changed}"] if changed else []
+    if noise := summary.get("deployed_noise"):
+        lines.append(f"acting with {noise:g} of its noise")
     lines += [
         f"{kind} {summary[value]:{digits}} on {summary['episodes']} held-out resets of {summary['task']} "
         f"(95 % interval {low:{digits}} to {high:{digits}})"

@@ -67,9 +67,8 @@ class ObservationPacker:
             SpecError: if a key is missing, has another shape than its spec, or another number of rows than the first.
         """
         columns = {key: self._get(observations, key) for key in self.keys}
-        rows = len(
-            next(iter((columns or observations).values()), ())
-        )  # where only frames are observed, as many as these
+        counted = columns or observations  # where only frames are observed, there are as many rows as of these
+        rows = len(next(iter(counted.values()), ()))
         for key, value in columns.items():
             if value.shape != (rows, *self._shapes[key]):
                 raise SpecError(f"observations[{key}]: shape {value.shape}, expected {(rows, *self._shapes[key])}")

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Mapping
 
 from torch import Tensor, nn
 
 from robot_rl.errors import CheckpointError
-
-NAMED = 3
-"""Parameters that differ and are named."""
+from robot_rl.system.printable import some
 
 
 def load_parameters(module: nn.Module, state: Mapping[str, Tensor], name: str) -> None:
@@ -28,11 +25,8 @@ def load_parameters(module: nn.Module, state: Mapping[str, Tensor], name: str) -
     given = {key: tuple(value.shape) for key, value in state.items()}
     different = sorted(key for key in mine.keys() | given.keys() if mine.get(key) != given.get(key))
     if different:
-        shapes = (f"{key} is {given.get(key, 'missing')}, here {mine.get(key, 'missing')}" for key in different)
-        more = f" and {len(different) - NAMED} more" if len(different) > NAMED else ""
-        raise CheckpointError(
-            f"these parameters belong to another {name}: {'; '.join(itertools.islice(shapes, NAMED))}{more}"
-        )
+        shapes = [f"{key} is {given.get(key, 'missing')}, here {mine.get(key, 'missing')}" for key in different]
+        raise CheckpointError(f"these parameters belong to another {name}: {some(shapes, between='; ')}")
     module.load_state_dict(state)
 
 

@@ -31,6 +31,7 @@ from robot_rl.system.atomic_file import to_json, write_atomically, writing
 from robot_rl.system.checked_json import parse_json
 from robot_rl.system.directory_lock import Lock
 from robot_rl.system.new_directory import NewDirectory
+from robot_rl.system.printable import some
 from robot_rl.system.regular_file import read_regular
 
 PACKAGES = ("robot_rl", "torch", "numpy", "mujoco", "gymnasium", "zarr")
@@ -390,10 +391,9 @@ def missing_run(path: Path) -> RunDirectoryError:
     """Return the error of a directory that is no run; of one with runs in it, as of a practice, it names them."""
     if not (runs := runs_below(path)):
         return RunDirectoryError(f"{path} holds no run (it has no provenance.json); check the path")
-    names = ", ".join(str(run.relative_to(path)) for run in runs[:SHOWN])
-    more = f" and {len(runs) - SHOWN} more" if len(runs) > SHOWN else ""
+    names = some([str(run.relative_to(path)) for run in runs], SHOWN)
     return RunDirectoryError(
-        f"{path} is no run itself, it holds {names}{more}; name one of these, e.g. {shlex.quote(str(runs[0]))}"
+        f"{path} is no run itself, it holds {names}; name one of these, e.g. {shlex.quote(str(runs[0]))}"
     )
 
 

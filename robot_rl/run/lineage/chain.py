@@ -38,8 +38,3 @@ class ChainLink:
         yield self
         for source in self.sources:
             yield from source.all()
-
-
-def some(names: list[str]) -> str:
-    """Return the first names of a list, and how many more there are."""
-    return ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")

@@ -13,11 +13,12 @@ from robot_rl.errors import CheckpointError, RunDirectoryError
 from robot_rl.learn.checkpoint import read_checkpoint
 from robot_rl.learn.networks.networks import policy_digest
 from robot_rl.run.directory.run_directory import RunDirectory
-from robot_rl.run.lineage.chain import ChainLink, some
+from robot_rl.run.lineage.chain import ChainLink
 from robot_rl.run.lineage.source_run import checkpoint_at
 from robot_rl.run.lineage.store_chain import StoreChain
 from robot_rl.system.checked_json import read_object
 from robot_rl.system.model_files import TRAINING
+from robot_rl.system.printable import some
 from robot_rl.system.regular_file import read_regular
 
 PINNED = ("classifier", "progress_head", "stage_")

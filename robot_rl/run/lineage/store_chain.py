@@ -13,7 +13,8 @@ from robot_rl.data.store.reward_overlays import overlay_fingerprints, overlay_na
 from robot_rl.data.store.store import EpisodeStore
 from robot_rl.data.store.summary import EpisodeSummary
 from robot_rl.errors import DataError, RobotRLError
-from robot_rl.run.lineage.chain import ChainLink, some
+from robot_rl.run.lineage.chain import ChainLink
+from robot_rl.system.printable import some
 
 Made = Mapping[str, Any]
 
