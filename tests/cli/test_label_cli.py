@@ -213,11 +213,11 @@ def test_preferences_become_rewards_if_one_insists(tmp_path):
             assert (episode.reward >= 0.0).all()
 
 
-def known_store(path, episodes=60):
+def known_store(path, episodes=60, *, steps=3):
     """Episode n succeeded if n is even; the server below sees the stamp, and is wrong for every sixth."""
     with EpisodeStore.create(path, {"task": "push"}) as store:
         for number in range(episodes):
-            store.append(stamped_episode(number, 3))
+            store.append(stamped_episode(number, steps))
     return path
 
 
@@ -308,7 +308,7 @@ def test_rewards_are_made_only_of_labels_that_are_good_for_it(tmp_path):
     again = robot_rl("label", "apply", path, "--rewards", "vlm", "--allow-uncalibrated")
     assert "label under another name" in again.stderr
 
-    anew = known_store(tmp_path / "recorded anew", 12)
+    anew = known_store(tmp_path / "recorded anew", 12, steps=4)
     shutil.copytree(path / "labels", anew / "labels")
     done = robot_rl("label", "apply", anew, "--rewards", "vlm", "--allow-uncalibrated")
     assert "0 episodes have rewards" in done.stdout

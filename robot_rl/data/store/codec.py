@@ -25,7 +25,7 @@ import json
 import struct
 import zipfile
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import IO, Any
 
@@ -155,10 +155,17 @@ def encode(episode: Episode) -> bytes:
         _write(group, name, table, chunks=table.shape)
     for name, frames in images.items():
         _write(group, name, frames, chunks=(min(_FRAMES_PER_CHUNK, len(frames)), *frames.shape[1:]))
+    return archived({path: buffer.to_bytes() for path, buffer in files.items()})
+
+
+def archived(files: Mapping[str, bytes | memoryview]) -> bytes:
+    """Return a zip archive of these files, without the time of writing: of the same content, the same bytes."""
     content = io.BytesIO()
     with zipfile.ZipFile(content, "w", zipfile.ZIP_STORED) as archive:
-        for path, buffer in files.items():
-            archive.writestr(path, buffer.to_bytes())
+        for path, data in files.items():
+            entry = zipfile.ZipInfo(path)
+            entry.external_attr = 0o600 << 16  # readable where it is unpacked by hand
+            archive.writestr(entry, data)
     return content.getvalue()
 
 

@@ -6,14 +6,12 @@ import contextlib
 import io
 import json
 import re
-import zipfile
 from collections.abc import Collection, Sequence
 from pathlib import Path
-from typing import Any
 
 from robot_rl.data.schema import LONGEST_ID, check_id
 from robot_rl.data.store.array_layout import GROUP_FILE
-from robot_rl.data.store.codec import decode, members, opened
+from robot_rl.data.store.codec import archived, decode, members, opened
 from robot_rl.data.store.layout import EPISODES, new_aside
 from robot_rl.data.store.reward_overlays import (
     OverlayWriter,
@@ -90,7 +88,7 @@ def _renamed(content: bytes, taken: Collection[str]) -> tuple[str, str, bytes]:
         DataError: if the id is valid, or the file damaged.
     """
     with opened(io.BytesIO(content), "an episode") as archive:
-        files: dict[str, Any] = dict(members(content, archive))
+        files: dict[str, bytes | memoryview] = dict(members(content, archive))
         group = parse_json(bytes(files[GROUP_FILE]))
         facts = group["attributes"]
         before = facts["episode_id"]
@@ -104,8 +102,4 @@ def _renamed(content: bytes, taken: Collection[str]) -> tuple[str, str, bytes]:
             raise DataError(f"{before!r} is a valid id")
         facts["episode_id"], facts["metadata"] = after, {**facts["metadata"], "renamed_from": before}
     files[GROUP_FILE] = json.dumps(group).encode()
-    made = io.BytesIO()
-    with zipfile.ZipFile(made, "w", zipfile.ZIP_STORED) as archive:
-        for name, data in files.items():
-            archive.writestr(zipfile.ZipInfo(name), bytes(data))  # no date: the same file again after a kill
-    return before, after, made.getvalue()
+    return before, after, archived(files)  # the same file again after a kill

@@ -15,7 +15,6 @@ import io
 import json
 import re
 import shutil
-import zipfile
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -24,7 +23,7 @@ from typing import Any, Self
 import numpy as np
 
 from robot_rl.data.schema import Episode
-from robot_rl.data.store.codec import opened
+from robot_rl.data.store.codec import archived, opened
 from robot_rl.data.store.layout import LOCK, OVERLAYS
 from robot_rl.errors import DataError, RunDirectoryError
 from robot_rl.system.atomic_file import replace_file, sync_directory, writing
@@ -138,13 +137,10 @@ class OverlayWriter:
             "terminated": terminated,
             "provenance": self._provenance,
         }
-        content, column = io.BytesIO(), io.BytesIO()
+        column = io.BytesIO()
         np.save(column, values)
-        with zipfile.ZipFile(content, "w", zipfile.ZIP_STORED) as archive:
-            archive.writestr(_FACTS, json.dumps(facts))
-            archive.writestr(_REWARD, column.getvalue())
         with writing(path):
-            replace_file(path, [content.getvalue()])
+            replace_file(path, [archived({_FACTS: json.dumps(facts).encode(), _REWARD: column.getvalue()})])
 
     def finish(self) -> None:
         """Show readers all that was written; on the disk when this returns.

@@ -297,7 +297,7 @@ class EpisodeStore:
             yield self.read(episode_id, rewards=rewards)
 
     def fingerprint(self, episode_id: str) -> str:
-        """Return a fingerprint that differs for every recording, also of the same id.
+        """Return a fingerprint of the recorded data, which differs for what was recorded anew under the same id.
 
         Raises:
             DataError: if there is no such episode.

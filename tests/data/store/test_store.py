@@ -7,6 +7,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import zipfile
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -102,6 +103,18 @@ def test_any_zarr_reader_can_look_into_an_episode(store):
     assert np.array_equal(frames[13], episode(0, 25).observations["images/wrist"][13])
     column = group.attrs["columns"]["reward"]
     assert np.array_equal(group[column["table"]][:, column["start"]], episode(0, 25).reward)
+
+
+def test_a_fingerprint_is_of_the_data_and_not_of_the_time_of_writing(store, tmp_path):
+    store.append(valid(3, 7))
+    with zipfile.ZipFile(next(store.path.rglob("*.zip"))) as archive:
+        assert {entry.date_time for entry in archive.infolist()} == {(1980, 1, 1, 0, 0, 0)}, "zip for no time at all"
+    later = valid(3, 7)
+    for name, made in (("same", later), ("later", dataclasses.replace(later, stamp_obs=later.stamp_obs + 1))):
+        with EpisodeStore.create(tmp_path / name, {}) as other:
+            other.append(made)
+            same = other.fingerprint("episode-3") == store.fingerprint("episode-3")
+        assert same is (name == "same")
 
 
 def test_only_new_directories_and_only_stores(store, tmp_path):
