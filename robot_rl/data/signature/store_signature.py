@@ -21,6 +21,7 @@ from robot_rl.data.store.layout import ASIDE, EPISODES, LOCK, read_head
 from robot_rl.errors import DataError
 from robot_rl.system.atomic_file import replace_file, writing
 from robot_rl.system.directory_lock import Lock
+from robot_rl.system.printable import some
 from robot_rl.system.regular_file import read_regular
 
 if TYPE_CHECKING:
@@ -132,10 +133,9 @@ def sign_store(
             raise DataError(f"{store / unread[0].file}: {unread[0].detail}; nothing was signed")
         suspect = broken + [one for one in differences if one.change not in HARMLESS]
         if suspect and not accept_changes:
-            shown = "; ".join(f"{one.file} {one.detail}" for one in suspect[:3])
-            more = f"; and {len(suspect) - 3} more" if len(suspect) > 3 else ""
+            shown = some([f"{one.file} {one.detail}" for one in suspect], between="; ")
             raise DataError(
-                f"{store}: changed since it was signed: {shown}{more}; bring back what was signed, or sign it as it is "
+                f"{store}: changed since it was signed: {shown}; bring back what was signed, or sign it as it is "
                 "now with --accept-changes"
             )
         number = 1 + (int(files[-1].stem) if files else -1)

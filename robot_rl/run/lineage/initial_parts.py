@@ -17,11 +17,12 @@ from robot_rl.config.components import TrainConfig
 from robot_rl.config.load import config_to_dict
 from robot_rl.data.replay.dealt_ring import side_by_side
 from robot_rl.data.replay.row_moments import RowMoments
-from robot_rl.env.environment import Environment
+from robot_rl.env.environment import Environment, acts_otherwise
 from robot_rl.errors import CheckpointError
 from robot_rl.learn.checkpoint import load_checkpoint, save_checkpoint
 from robot_rl.learn.learner import in_present_form
 from robot_rl.learn.learner_port import LearnerPort
+from robot_rl.run.directory.run_directory import RunDirectory
 from robot_rl.run.lineage.source_run import SourceRun, state_shapes
 
 PARTS = ("policy", "critics", "replay", "demonstrations")
@@ -101,7 +102,8 @@ class InitialParts:
             if "robots" in online:  # of a fleet
                 online = side_by_side(list(online["robots"].values()))
             state |= {"online": online, "hindsight": learner.get("hindsight")}
-        facts = {"how": "init", "parts": list(parts), **source.facts()}
+        actions = RunDirectory.read_facts(source.path).get("actions")
+        facts = {"how": "init", "parts": list(parts), **({"actions": actions} if actions else {}), **source.facts()}
         return cls(parts, state, source.state_layout(), config_to_dict(source.config), facts)
 
     @property
@@ -136,6 +138,7 @@ class InitialParts:
             CheckpointError: if they do not fit; the error names what, and what would.
         """
         self._check_observations(env)
+        self._check_actions(env)
         if "replay" in self.parts:
             self._check_settings(
                 "replay", ("task", *REWARDS), config, "its rewards and scenes are others; leave replay out of --init"
@@ -171,6 +174,15 @@ class InitialParts:
             f"it observed other things: only there {', '.join(there_only) or 'nothing'}; only here "
             f"{', '.join(here_only) or 'nothing'}; valid: a run with the same observations (--obs, task)"
         )
+
+    def _check_actions(self, env: Environment) -> None:
+        """Refuse networks and replay of actions that moved something else."""
+        there, here = self.facts.get("actions"), env.environment_spec
+        if self.parts != ("demonstrations",) and acts_otherwise(there, here):
+            raise self._misfit(
+                f"an action of it is {there}, and one of {here.name} is {here.actions} here; set axes, steps and "
+                "period of the task as they were, or begin a run without it"
+            )
 
     def _check_settings(self, what: str, keys: tuple[str, ...], config: TrainConfig, cure: str) -> None:
         """Refuse a part if one of these settings differs."""

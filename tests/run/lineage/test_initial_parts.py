@@ -119,6 +119,17 @@ def test_other_observations_are_refused_also_of_the_same_size(old, env, config):
         given(replace(initial, layout=renamed), env, config)
 
 
+@pytest.mark.parametrize("part", ["policy", "critics", "replay"])
+def test_actions_that_moved_something_else_are_refused(part, old, tmp_path, env, config):
+    source = shutil.copytree(old, tmp_path / "source")
+    file = source / "provenance.json"
+    file.write_text(file.read_text().replace("every 0.1 s", "every 0.05 s"))
+    with pytest.raises(
+        CheckpointError, match=r"an action of it is .* every 0\.05 s, and one of reach is .* every 0\.1"
+    ):
+        given(take(source, part), env, config)
+
+
 def test_an_algorithm_without_critics(old, tmp_path, env, config):
     cloned = tmp_path / "cloned"
     settings = replace(config, env_steps=0, algorithm=AlgorithmConfig("bc"))
