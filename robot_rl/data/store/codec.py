@@ -25,7 +25,7 @@ import json
 import struct
 import zipfile
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import IO, Any
 
@@ -155,14 +155,14 @@ def encode(episode: Episode) -> bytes:
         _write(group, name, table, chunks=table.shape)
     for name, frames in images.items():
         _write(group, name, frames, chunks=(min(_FRAMES_PER_CHUNK, len(frames)), *frames.shape[1:]))
-    return archived({path: buffer.to_bytes() for path, buffer in files.items()})
+    return archived((path, buffer.to_bytes()) for path, buffer in files.items())
 
 
-def archived(files: Mapping[str, bytes | memoryview]) -> bytes:
-    """Return a zip archive of these files, without the time of writing: of the same content, the same bytes."""
+def archived(files: Iterable[tuple[str, bytes | memoryview]]) -> bytes:
+    """Return a zip archive of files by name, without the time of writing: of the same content, the same bytes."""
     content = io.BytesIO()
     with zipfile.ZipFile(content, "w", zipfile.ZIP_STORED) as archive:
-        for path, data in files.items():
+        for path, data in files:
             entry = zipfile.ZipInfo(path)
             entry.external_attr = 0o600 << 16  # readable where it is unpacked by hand
             archive.writestr(entry, data)

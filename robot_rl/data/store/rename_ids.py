@@ -102,4 +102,4 @@ def _renamed(content: bytes, taken: Collection[str]) -> tuple[str, str, bytes]:
             raise DataError(f"{before!r} is a valid id")
         facts["episode_id"], facts["metadata"] = after, {**facts["metadata"], "renamed_from": before}
     files[GROUP_FILE] = json.dumps(group).encode()
-    return before, after, archived(files)  # the same file again after a kill
+    return before, after, archived(files.items())  # the same file again after a kill

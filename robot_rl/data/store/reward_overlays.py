@@ -140,7 +140,7 @@ class OverlayWriter:
         column = io.BytesIO()
         np.save(column, values)
         with writing(path):
-            replace_file(path, [archived({_FACTS: json.dumps(facts).encode(), _REWARD: column.getvalue()})])
+            replace_file(path, [archived([(_FACTS, json.dumps(facts).encode()), (_REWARD, column.getvalue())])])
 
     def finish(self) -> None:
         """Show readers all that was written; on the disk when this returns.

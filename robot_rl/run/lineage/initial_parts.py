@@ -22,7 +22,6 @@ from robot_rl.errors import CheckpointError
 from robot_rl.learn.checkpoint import load_checkpoint, save_checkpoint
 from robot_rl.learn.learner import in_present_form
 from robot_rl.learn.learner_port import LearnerPort
-from robot_rl.run.directory.run_directory import RunDirectory
 from robot_rl.run.lineage.source_run import SourceRun, state_shapes
 
 PARTS = ("policy", "critics", "replay", "demonstrations")
@@ -102,8 +101,7 @@ class InitialParts:
             if "robots" in online:  # of a fleet
                 online = side_by_side(list(online["robots"].values()))
             state |= {"online": online, "hindsight": learner.get("hindsight")}
-        actions = RunDirectory.read_facts(source.path).get("actions")
-        facts = {"how": "init", "parts": list(parts), **({"actions": actions} if actions else {}), **source.facts()}
+        facts = {"how": "init", "parts": list(parts), **source.facts()}
         return cls(parts, state, source.state_layout(), config_to_dict(source.config), facts)
 
     @property

@@ -68,6 +68,7 @@ class SourceRun:
             "started": provenance["starts"][0]["started"],
             "git_revision": provenance["starts"][-1]["git"]["revision"],
             "task": self.config.task,
+            "actions": provenance.get("actions"),
             "seed": self.config.seed,
             "env_steps": self.env_steps,
             "updates": int(self.state["learner"].get("updates", 0)),

@@ -109,8 +109,8 @@ def test_a_fingerprint_is_of_the_data_and_not_of_the_time_of_writing(store, tmp_
     store.append(valid(3, 7))
     with zipfile.ZipFile(next(store.path.rglob("*.zip"))) as archive:
         assert {entry.date_time for entry in archive.infolist()} == {(1980, 1, 1, 0, 0, 0)}, "zip for no time at all"
-    later = valid(3, 7)
-    for name, made in (("same", later), ("later", dataclasses.replace(later, stamp_obs=later.stamp_obs + 1))):
+    again = valid(3, 7)
+    for name, made in (("same", again), ("later", dataclasses.replace(again, stamp_obs=again.stamp_obs + 1))):
         with EpisodeStore.create(tmp_path / name, {}) as other:
             other.append(made)
             same = other.fingerprint("episode-3") == store.fingerprint("episode-3")
